@@ -34,8 +34,8 @@ class MemoryCounters:
         return self._used.get(subject)
 
     async def trim(self, before: EpochMs) -> None:
-        """Forget windows that ended before *before*."""
+        """Delete windows that ended before *before*."""
         self.ledger.trim(before)
 
     async def close(self) -> None:
-        """Nothing to release."""
+        """Does nothing: there is nothing to release."""

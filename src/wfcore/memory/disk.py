@@ -1,7 +1,7 @@
 """
-The medium of all units in memory, the scheduling point on the way there, and files.
+The medium of all units in memory, the scheduling point before the medium, and files.
 
-Like a disk the medium may lose changes that were not synced. At the scheduling point other tasks
+Like a disk, the medium may lose changes that were not synced. At the scheduling point other tasks
 may run and faults may occur.
 """
 
@@ -17,10 +17,10 @@ from wfcore.time import EpochMs
 R = TypeVar("R")
 Rows = dict[Hashable, Any]
 Changes = dict[str, Rows]
-"""By table and key: the new record, None where it is deleted."""
+"""The new record by table and key; None: the record is deleted."""
 
 Watch = Callable[[Mapping[str, Rows], Changes], None]
-"""Sees the tables as they are and what is about to change."""
+"""A function that sees the present tables and the changes before they are made."""
 
 
 def unwatched(tables: Mapping[str, Rows], changes: Changes) -> None:
@@ -29,28 +29,28 @@ def unwatched(tables: Mapping[str, Rows], changes: Changes) -> None:
 
 class Medium(Protocol):
     """
-    The tables that a `MemoryStore` reads and writes. Another medium makes it another store: a file,
-    a key-value database. The store uses a medium only inside its scheduling point, which is the
-    place to open a transaction.
+    The tables that a `MemoryStore` reads and writes. Another medium, such as a file or a key-value
+    database, makes another store. The store uses a medium only inside the scheduling point, which
+    is the place to open a transaction.
     """
 
     @property
     def tables(self) -> Mapping[str, Mapping[Hashable, Any]]:
         """
         The rows of each table by their key, for every name of `ROWS`. Units keep the mappings from
-        step to step, and read one key (`get`) or everything (`dict(rows)`, `items`, `values`). A
-        mapping that sends a query for each row should load all of them when its keys are iterated.
+        step to step, and read one key (`get`) or all rows (`dict(rows)`, `items`, `values`). A
+        mapping that sends a query for each row should load all rows when its keys are iterated.
         """
 
     def settle(self, changes: Changes) -> None:
         """
-        Carry out *changes*, all of them or none, at the end of a step. They are durable once the
-        gate returns.
+        Carry out *changes* at the end of a step, all or none. The changes are durable once the
+        scheduling point returns.
         """
 
 
 class Disk:
-    """Tables of records. Not *durable*: a change is safe only after the next `sync`."""
+    """Tables of records. If not *durable*, a change is safe only after the next `sync`."""
 
     def __init__(self, *, durable: bool = True, watch: Watch = unwatched) -> None:
         self.tables: defaultdict[str, Rows] = defaultdict(dict)
@@ -66,7 +66,7 @@ class Disk:
         self._write(changes)
 
     def sync(self) -> None:
-        """Everything so far survives a power cut."""
+        """Make all changes so far survive a power cut."""
         self._unsafe.clear()
 
     def power_cut(self) -> None:
@@ -126,7 +126,7 @@ class MemoryFiles:
             del self._content[key]
 
     async def find_all(self) -> AsyncIterator[FoundFile]:
-        """Every file. When it was stored is not kept: before everything."""
+        """Every file. The time of storing is not kept; it is given as 0."""
         for key in tuple(self._content):
             yield FoundFile(key, EpochMs(0))
 
@@ -136,13 +136,13 @@ class MemoryFiles:
 
 
 class SchedulingPoint(Protocol):
-    """Lets one operation of the store through after another."""
+    """Lets the operations of the store through, one after another."""
 
     async def __call__(
         self, name: str, about: object, apply: Callable[[], R], *, writes: bool = False
     ) -> R:
         """
-        Carry out *apply* in one step that nothing interrupts, when its turn comes; its result.
-
-        *name* and *about* say in words what it is; *writes*: something lasting changes.
+        Carry out *apply* in one uninterrupted step, when its turn comes; returns the result of
+        *apply*. *name* and *about* describe the operation in words; *writes*: whether the operation
+        changes anything lasting.
         """

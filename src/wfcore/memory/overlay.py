@@ -1,8 +1,8 @@
 """
-One unit's sight of the shared tables: the tables under its own changes.
+One unit's view of the shared tables: the tables with the unit's own changes on top.
 
 The same list of changes runs twice: leniently before the unit reads, so that the unit sees its own
-writes, and strictly when the unit commits, where a failed expectation is `Stale`.
+writes, and strictly when the unit commits; then a failed expectation is `Stale`.
 """
 
 from collections.abc import Callable, Hashable, Iterable
@@ -28,13 +28,13 @@ V = TypeVar("V", bound=Versioned)
 
 @frozen
 class Table(Generic[R]):
-    """The name of a table and, through its type, what it contains."""
+    """The name of a table; its type names the records in the table."""
 
     name: str
 
 
 class Overlay:
-    """Changes on top of a medium. Nothing reaches it before its `settle`."""
+    """Changes on top of a medium. The changes reach the medium only through its `settle`."""
 
     __slots__ = ("_strict", "_tables", "changes")
 

@@ -1,4 +1,6 @@
-"""Queries about what accounts own, in memory: keys, workflows, webhooks, triggers, the logs."""
+"""
+Queries in memory about the belongings of accounts: keys, workflows, webhooks, triggers, the logs.
+"""
 
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
@@ -120,13 +122,15 @@ class Workflows:
 def hours_of(
     runs: Iterable[tuple[EpochMs, ExecutionStatus]], since: EpochMs
 ) -> tuple[tuple[int, int], ...]:
-    """`Activity.hours` of executions, each by the instant of its acceptance and its status."""
+    """
+    The `Activity.hours` of executions, each given by the instant of its acceptance and its status.
+    """
     found = Counter(((at - since) // HOUR, _ENDED.get(status)) for at, status in runs)
     return tuple((found[hour, "ended"], found[hour, "failed"]) for hour in range(HOURS))
 
 
 def costs_of(runs: Iterable[Execution], since: EpochMs) -> tuple[str, int]:
-    """`Activity.cost_usd` and `Activity.unpriced` of executions."""
+    """The `Activity.cost_usd` and `Activity.unpriced` of executions."""
     until = since + HOURS * HOUR
     week = [ended_cost(run) or 0 for run in runs if until - WEEK <= run.accepted_at < until]
     return in_usd(sum(one for one in week if one > 0)), week.count(UNPRICED)

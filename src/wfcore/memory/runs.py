@@ -100,7 +100,7 @@ R = TypeVar("R")
 
 
 def fits(where: ExecutionFilter, run: Execution) -> bool:
-    """Whether *run* fits every field of the filter but `id_end`."""
+    """Whether *run* fits every field of the filter except `id_end`."""
     return (
         where.owner_id in (None, run.owner_id)
         and where.workflow_id in (None, run.workflow_id)
@@ -135,7 +135,9 @@ def can_run(able: Collection[str] | None, run: Execution) -> bool:
 
 
 def listed(run: Execution) -> Execution:
-    """*run* as a list shows it: without what it holds, variables only where they mask something."""
+    """
+    *run* in its form for lists: without outputs and items; with variables only if some are masked.
+    """
     results = run.step_results.items()
     bare = {name: evolve(result, output=None, items=None) for name, result in results}
     aside = {name: evolve(one, output=None, items=None) for name, one in run.put_aside.items()}
@@ -229,7 +231,10 @@ def waits_for(approval: Approval, where: ApprovalFilter, editable: set[str]) -> 
 
 
 def has_agreed(approval: Approval, where: ApprovalFilter) -> bool:
-    """Whether the account of the filter has approved *approval*, and others have yet to."""
+    """
+    Whether the account of the filter has approved *approval*, which still waits for other
+    approvers.
+    """
     return _has_assented(approval, where) and approval.status is ApprovalStatus.PENDING
 
 
@@ -328,7 +333,9 @@ class Groups:
 
 
 def waiting_in_groups(runs: Iterable[Execution], limits: Mapping[Hashable, int]) -> frozenset[str]:
-    """Ids of the executions that wait until one of their concurrency group ends, counted anew."""
+    """
+    The ids of the executions that wait for an end in their concurrency group, counted from *runs*.
+    """
     held = Counter[str]()
     queues: defaultdict[str, list[Execution]] = defaultdict(list)
     for run in runs:

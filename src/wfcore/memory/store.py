@@ -1,8 +1,8 @@
 """
-A store in memory: honest about races, versions and visibility, gone with its process.
+A store in memory: races, versions and visibility as in a real store; lost with its process.
 
-Every read and every commit passes a gate, one step each; between them others run. What the
-gate lets through, and when, is its maker's business.
+Every read and every commit passes a gate, as one step; between steps other tasks run. The maker of
+the gate decides which operation passes, and when.
 """
 
 from collections import Counter
@@ -42,10 +42,10 @@ R = TypeVar("R")
 
 class MemoryUnit:
     """
-    One unit of work, which is also a view if it is never committed.
+    One unit of work, which is also a view as long as it is not committed.
 
-    The queries of each subject read every row of a table: correct, and slow for large tables. A
-    subclass replaces the queries that must be fast on its medium, as in `executions =
+    The queries of each subject read every row of a table: correct, but slow for large tables. A
+    subclass replaces the queries that must be fast on its medium, for example `executions =
     queries(Mine)`.
     """
 
@@ -123,17 +123,16 @@ class MemoryUnit:
         self._unit.collect(writes.require_room(group, at_once))
 
     async def commit(self) -> None:
-        """Apply everything that was collected, or raise `Stale` and apply nothing."""
+        """Apply all collected changes, or raise `Stale` and apply no change."""
         await self._unit.commit()
 
 
 class MemoryStore:
     """
-    Implements `wfcore.ports.store.Store` over a disk of its own or a shared one, or over another
-    medium. `unit_type`: what its units are; a subclass of `MemoryUnit` that replaces some queries.
-
-    *now* tells its time: `Clock.service_now` of the process. `ended`: workers whose process is
-    known to have died; handles on one disk may share the set.
+    Implements `wfcore.ports.store.Store` over a disk of its own or a shared disk, or over another
+    medium. `unit_type`: the class of the units; a subclass of `MemoryUnit` that replaces some
+    queries. *now* tells the store's time: `Clock.service_now` of the process. `ended`: workers
+    whose process is known to have died; handles on one disk may share the set.
     """
 
     unit_type: type[MemoryUnit] = MemoryUnit
@@ -152,7 +151,7 @@ class MemoryStore:
         self._now = now
 
     def now(self) -> EpochMs:
-        """The time that it was given."""
+        """The time of the clock that the store was made with."""
         return self._now()
 
     def unit(self) -> MemoryUnit:
@@ -160,11 +159,11 @@ class MemoryStore:
         return self.unit_type(UnitOfWork(self.disk, self._gate, self._now, self.ended))
 
     def view(self) -> MemoryUnit:
-        """A read-only look."""
+        """A read-only view of the store."""
         return self.unit()
 
     async def enlist(self, worker: str) -> None:
-        """Nothing to do: a worker here dies with the store, or is in `ended`."""
+        """Does nothing: a worker here dies with the store, or is in `ended`."""
 
     async def claim(
         self,
@@ -178,7 +177,7 @@ class MemoryStore:
     ) -> Sequence[Execution]:
         """
         Claim due executions for *worker*, fairly between accounts. The lease begins with the call,
-        not when the call gets its turn.
+        not with the call's turn at the gate.
         """
         now = self._now()
 
@@ -224,7 +223,10 @@ class MemoryStore:
     async def extend(
         self, worker: str, ids: Collection[str], lease_ms: DurationMs
     ) -> Mapping[str, EpochMs | None]:
-        """Extend the leases that *worker* holds on *ids*; returns those, each with its `due_at`."""
+        """
+        Extend the leases that *worker* holds on *ids*; returns the held executions, each with its
+        `due_at`.
+        """
         until = later(self._now(), lease_ms)
 
         def extend() -> Mapping[str, EpochMs | None]:
@@ -237,7 +239,7 @@ class MemoryStore:
         return await self._gate("extend", worker, extend, writes=True)
 
     async def elect(self, duty: str, lease_ms: DurationMs) -> bool:
-        """Every handle on a disk is of one machine."""
+        """Returns True: all handles on a disk belong to one machine."""
         return True
 
     async def ping(self) -> None:
@@ -253,7 +255,7 @@ class MemoryStore:
         limit: int,
         trimmed: Trimmed | None = None,
     ) -> int:
-        """Delete up to *limit* old records; returns how many."""
+        """Delete up to *limit* old records; returns the number of deleted records."""
         ages = (
             (REPLAYS.name, "created_at", replays_before),
             (SESSIONS.name, "created_at", sessions_before),
@@ -282,19 +284,19 @@ class MemoryStore:
         return await self._gate("trim", limit, trim, writes=True)
 
     async def tally(self, limit: int) -> int:
-        """Lists count their rows."""
+        """Returns 0: lists count their rows."""
         return 0
 
     async def pack(self, limit: int) -> int:
-        """Records are kept as they are."""
+        """Returns 0: records are stored unpacked."""
         return 0
 
     async def release(self, limit: int) -> int:
-        """Memory is given back by itself."""
+        """Returns 0: memory is released by itself."""
         return 0
 
     async def close(self) -> None:
-        """Nothing to release; what is stored stays readable for tests."""
+        """Does nothing: there is nothing to release, and the records stay readable for tests."""
 
 
 def _taken(run: Execution, worker: str) -> Execution:

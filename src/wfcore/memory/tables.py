@@ -1,4 +1,4 @@
-"""The tables of a store in memory, and how a unit reads them and collects its changes."""
+"""The tables of a store in memory, and the reads and collected changes of a unit."""
 
 from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
 from operator import attrgetter
@@ -29,7 +29,7 @@ _TABLES: Mapping[type[Any], Table[Any]] = {
     Tally: Table("tally"),
     Delivery: Table("delivery"),
 }
-"""Where the records of each class are kept."""
+"""The table of each class of records."""
 
 
 def table_of(kind: type[R]) -> Table[R]:
@@ -38,7 +38,7 @@ def table_of(kind: type[R]) -> Table[R]:
 
 
 def key_in(kind: RecordKind, record: Any) -> Hashable:
-    """The key of *record* in its table: one value alone, several as a tuple."""
+    """The key of *record* in its table: a single value as is, several values as a tuple."""
     key = kind.key_of(record)
     return key if key[1:] else key[0]
 
@@ -81,7 +81,7 @@ ROWS: Mapping[str, Any] = {
     AUDIT.name: ChainedEntry,
     CHAIN.name: AuditChain,
 }
-"""The name of every table, with what a row of it is; `encode_record` knows them all."""
+"""The name of every table, with the type of its rows; `encode_record` knows all of these types."""
 
 FINISHED = (ExecutionStatus.COMPLETED, ExecutionStatus.FAILED, ExecutionStatus.CANCELLED)
 
@@ -90,14 +90,14 @@ NO_CHAIN = AuditChain("memory", BEGINNING, BEGINNING)
 
 
 def audit_chain(overlay: Overlay) -> AuditChain:
-    """The one chain of a store in memory."""
+    """The only chain of a store in memory."""
     return overlay.get(CHAIN, "") or NO_CHAIN
 
 
 class UnitOfWork:
     """
-    The reads and collected writes of one unit. Each read passes the scheduling point, as it would
-    travel to a server; it sees the writes collected before it.
+    The reads and collected writes of one unit. Each read passes the scheduling point, like a
+    request to a server, and sees the writes collected before the read.
     """
 
     __slots__ = ("_gate", "_overlay", "_seen", "changes", "ended", "medium", "now")
@@ -152,7 +152,7 @@ class UnitOfWork:
         self.changes.append(change)
 
     async def commit(self) -> None:
-        """Carry out everything that was collected, or raise `Stale` and change nothing."""
+        """Carry out all collected changes, or raise `Stale` and change nothing."""
         await self._gate("commit", self, self._settle, writes=True)
         self.changes.clear()
         self._overlay, self._seen = Overlay(self.medium), 0
@@ -175,12 +175,12 @@ def _state(record: Any) -> str:
 
 
 def newest(records: Iterable[R], at: str = "created_at") -> list[R]:
-    """*records*, newest first."""
+    """Returns *records*, newest first."""
     return sorted(records, key=lambda r: (getattr(r, at), getattr(r, "id", "")), reverse=True)
 
 
 def by_id(records: Sequence[R]) -> Sequence[R]:
-    """*records* by id."""
+    """Returns *records*, ordered by id."""
     return sorted(records, key=lambda record: record.id)  # type: ignore[attr-defined]
 
 

@@ -1,7 +1,7 @@
 """
-Ports for virtual time: a clock set by hand, ids and tokens that are the same in every run.
+Ports for virtual time: a clock set by hand, and ids and tokens that are the same in every run.
 
-Scenarios of definitions run on them, and so do tests. Each passes the contract of its port.
+Scenarios of definitions and tests run on these ports. Each of them passes the contract of its port.
 """
 
 from collections.abc import Awaitable, Callable, Collection
@@ -41,7 +41,7 @@ class ManualClock:
         self._steady += by_ms
 
     def jump(self, by_ms: int) -> None:
-        """Set the wall clock by *by_ms*; no time passes."""
+        """Move the wall clock by *by_ms*; no time passes."""
         self._wall += by_ms
 
 
@@ -76,7 +76,7 @@ class CountingTokens:
 
 
 class PlainPasswords:
-    """Passwords without the cost of a hash. For tests only."""
+    """Passwords without the cost of a hash. Only for tests."""
 
     async def hash(self, password: str) -> str:
         return f"plain:{password[::-1]}"
@@ -87,8 +87,9 @@ class PlainPasswords:
 
 class NotedEnvironments:
     """
-    `Environments` that only remember. What has a name among *missing* cannot be installed. Each
-    resolving is another `release` of the index, which its lock names.
+    `Environments` that install nothing and only remember needs. A package whose name starts with a
+    text in *missing* cannot be installed. The lock of resolved needs names the `release` of the
+    index.
     """
 
     def __init__(self, *missing: str) -> None:

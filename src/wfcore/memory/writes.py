@@ -1,8 +1,8 @@
 """
-The writes of a unit in memory: one way for every kind of record, and a few special writes.
+The writes of a unit in memory: the common writes of every kind of record, and a few special writes.
 
-Each function returns a change. A change is applied to the overlay of the unit before its next read,
-and again, strictly, when the unit commits (see `overlay`).
+Each function returns a change. A change is applied to the overlay of the unit before the unit's
+next read, and again, strictly, when the unit commits (see `overlay`).
 """
 
 from collections.abc import Callable, Collection
@@ -65,14 +65,16 @@ def put(record: Any) -> Change:
 
 
 def _let_go(overlay: Overlay, run: Execution) -> None:
-    """Delete the lease of a worker that does not hold the execution any more."""
+    """Delete the lease of a worker that no longer holds the execution."""
     stored = overlay.get(EXECUTIONS, run.id)
     if run.worker is None or stored is None or stored.worker != run.worker:
         overlay.set(LEASES, run.id, None)
 
 
 def _forget_old(overlay: Overlay, record: Replay) -> None:
-    """A day later an idempotency key may be used anew."""
+    """
+    Delete an idempotency record that is at least a day old, so that its key can be used again.
+    """
     table, key = table_of(Replay), (record.scope, record.key)
     old = overlay.get(table, key)
     if old and record.version == 0 and record.created_at - old.created_at >= DAY:
@@ -80,7 +82,7 @@ def _forget_old(overlay: Overlay, record: Replay) -> None:
 
 
 def delete(record: Any) -> Change:
-    """Compare the version and delete, with what it owns."""
+    """Compare the version and delete the record, with the records that its kind `owns`."""
     kind = KIND_OF[type(record)]
     key = key_in(kind, record)
 
@@ -97,7 +99,7 @@ def _of(owner: str, id: str) -> Callable[[Any], bool]:
 
 
 def discard(kind: type[Any], key: tuple[str, ...]) -> Change:
-    """Delete whatever is there."""
+    """Delete the record under *key*, whatever its version."""
     return lambda overlay: overlay.set(table_of(kind), key if key[1:] else key[0], None)
 
 
@@ -115,7 +117,7 @@ def log_event(event: Event, table: Table[tuple[Event, ...]] = EVENTS) -> Change:
 
 
 def log_audit(entry: AuditEntry, record: str | None) -> Change:
-    """Linked to the entry before it. AL-1."""
+    """Add an audit entry, linked to the entry before. AL-1."""
     text = entry_text(entry)
 
     def change(overlay: Overlay) -> None:
@@ -157,7 +159,9 @@ def tally(webhook_id: str, date: str, status: int, at: EpochMs) -> Change:
 
 
 def deliver(record: Delivery) -> Change:
-    """Add one; of those alike the newest stay."""
+    """
+    Add a delivery. Of the webhook's deliveries with the same `authenticated`, the newest are kept.
+    """
 
     def change(overlay: Overlay) -> None:
         overlay.set(DELIVERIES, record.id, record)
@@ -195,7 +199,9 @@ def require_abandoned(record: Execution, now: Now, ended: Collection[str]) -> Ch
 
 
 def is_gone(overlay: Overlay, run: Execution, now: EpochMs, ended: Collection[str]) -> bool:
-    """Whether the worker of *run* let its lease end, or is known to have ended."""
+    """
+    Whether the lease of the worker of *run* has expired, or the worker is known to have ended.
+    """
     return (overlay.get(LEASES, run.id) or 0) < now or run.worker in ended
 
 

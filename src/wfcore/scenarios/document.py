@@ -1,9 +1,9 @@
 """
-The format of scenario files, and how it is read.
+The format of scenario files, and the reader of the format.
 
-It is read with tables of fields, like definitions, so that all errors are reported at once with
-their paths, and the JSON Schema for editors is generated from the same tables. An expectation keeps
-only the fields that were written, and only these are compared. DF-11.
+The reader uses tables of fields, like the reader of definitions, so that all errors are reported at
+once with their paths, and the JSON Schema for editors is generated from the same tables. An
+expectation keeps only the fields that were written, and only these fields are compared. DF-11.
 """
 
 from collections.abc import Collection, Mapping, Sequence
@@ -43,7 +43,7 @@ from wfcore.rules.paths import below
 from wfcore.time import DurationMs, EpochMs
 
 DEFAULT_AT = EpochMs(1_767_225_600_000)
-"""When a scenario begins that does not say it: 2026-01-01T00:00:00Z."""
+"""The beginning of a scenario without `at`: 2026-01-01T00:00:00Z."""
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
@@ -111,8 +111,7 @@ class Given:
 @frozen
 class Scenario:
     """
-    One execution and the expectations of it. `expect`: only the fields of `EXPECTED` that were
-    written.
+    One execution and the expectations about it. `expect`: only the written fields of `EXPECTED`.
     """
 
     name: str
@@ -126,7 +125,8 @@ class Scenario:
 @frozen
 class ScenarioFile:
     """
-    The paths of the definition and of those that it starts, the scenarios, and their common stubs.
+    The path of the definition, the paths of the workflows that the definition starts, the
+    scenarios, and their common stubs.
     """
 
     definition: str
@@ -202,7 +202,7 @@ _ATTEMPTS = list_of(_STUB, least=1)
 
 @accepting(any_of(_STUB.schema, _ATTEMPTS.schema))
 def _stubs(document: Json, path: str, findings: Findings) -> Any:
-    """The results of a step: one for all attempts, or one for each attempt."""
+    """The results of a step: one result for all attempts, or one result for each attempt."""
     if isinstance(document, list | tuple):
         return _ATTEMPTS(document, path, findings)
     return (_STUB(document, path, findings),)
@@ -292,7 +292,7 @@ EXPECTED: Mapping[str, Field] = {
     ),
     "nextFires": Field(list_of(_instant, least=1, most=1_000), "nextFires"),
 }
-"""What may be expected; the `into` of each field is its name."""
+"""The fields of an expectation; the `into` of each field is its name."""
 
 
 _expectations = _given_fields(EXPECTED)
@@ -300,7 +300,7 @@ _expectations = _given_fields(EXPECTED)
 
 @accepting({**object_schema(EXPECTED), "minProperties": 1})
 def _expect(document: Json, path: str, findings: Findings) -> Any:
-    """At least one expectation: a scenario without any could not fail."""
+    """Reads at least one expectation: a scenario without expectations could not fail."""
     if isinstance(document, Mapping) and not document:
         findings.add(path, f"must not be empty; known: {', '.join(EXPECTED)}")
     return _expectations(document, path, findings)
@@ -339,7 +339,8 @@ def read_scenarios(document: Json) -> ScenarioFile:
 
 def scenarios_schema() -> dict[str, Any]:
     """
-    A JSON Schema (draft 7) of scenario files: it accepts everything that `read_scenarios` does.
+    The JSON Schema (draft 7) of scenario files. The schema accepts every file that `read_scenarios`
+    accepts.
     """
     return {
         "$schema": "http://json-schema.org/draft-07/schema#",

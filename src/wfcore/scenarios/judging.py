@@ -1,4 +1,4 @@
-"""Compares what a scenario expects with what happened; only written fields are compared."""
+"""The comparison of a scenario's expectations with its result. Only written fields are compared."""
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
@@ -22,14 +22,18 @@ _ABSENT = "(none)"
 
 @frozen
 class Mismatch:
-    """An expectation that failed; both sides as text of one or more lines."""
+    """
+    An expectation that failed, with the expected and the actual value as text of one or more lines.
+    """
 
     path: str
     expected: str
     was: str
 
     def lines(self) -> Sequence[str]:
-        """Expected and actual; of several lines those that differ are marked."""
+        """
+        The expected and the actual text; in texts of several lines, differing lines are marked.
+        """
         if "\n" not in self.expected + self.was:
             return (f"{self.path}: expected {self.expected}, was {self.was}",)
         marked = ndiff(self.expected.splitlines(), self.was.splitlines())
@@ -89,20 +93,17 @@ def _same(one: Any, other: Any) -> bool:
 
 
 def _only(fields: Mapping[str, Any], was: Mapping[str, Any]) -> Mapping[str, Any]:
-    """
-    The observed values of the expected *fields*; of a text that contains the expected part, that
-    part.
-    """
+    """The observed values of the expected *fields*."""
     return {name: was.get(name) for name in fields}
 
 
 def _brief(was: Mapping[str, Any]) -> Mapping[str, Any]:
-    """The few fields that identify an unexpected value."""
+    """The identifying fields of an unexpected value."""
     return {name: was[name] for name in ("notice", "step") if was.get(name) is not None}
 
 
 def _observed(played: ScenarioRun) -> Mapping[str, Any]:
-    """By the names of `EXPECTED`; instants and lengths of time in ms."""
+    """The observed values by the names of `EXPECTED`; instants and durations in ms."""
     run = played.run
     if run is None:
         return {"nextFires": played.next_fires, "refused": played.refused, "steps": {}}
@@ -165,7 +166,7 @@ def _approval(opened: Approval, approval: Approval, played: ScenarioRun) -> Mapp
 
 
 def _notices(played: ScenarioRun) -> Iterator[Mapping[str, Any]]:
-    """Each notice once, with its channels and all who got it by mail."""
+    """Each notice once, with its channels and its recipients by mail."""
     steps = {one.id: played.keys[one.execution_id] + one.step_name for one, _ in played.approvals}
     facts: dict[tuple[str, str, int], list[Notice]] = {}
     for notice in played.notices:
@@ -183,7 +184,7 @@ def _notices(played: ScenarioRun) -> Iterator[Mapping[str, Any]]:
 
 def _shown(name: str, value: Any, zone: tzinfo) -> str:
     """
-    A value of the field *name* as shown to people: JSON, but durations and instants as in
+    A value of the field *name* for people: JSON, with durations and instants written as in
     definitions.
     """
     return _text(_written(name, value, zone))
@@ -205,7 +206,7 @@ _UNITS = (("d", DAY), ("h", HOUR), ("m", MINUTE), ("s", SECOND))
 
 
 def _span(ms: int) -> str:
-    """A duration as a definition writes it: in the largest unit that needs no decimal point."""
+    """A duration as written in a definition: in the largest unit that needs no decimal point."""
     for unit, size in _UNITS:
         if ms and ms % size == 0:
             return f"{ms // size}{unit}"

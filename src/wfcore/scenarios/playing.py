@@ -1,8 +1,8 @@
 """
 Plays one scenario: the real use cases over a store in memory, with a virtual clock.
 
-When nothing is left to do at an instant, the clock advances to the next one at which something
-happens: a step ends, a delay is over, somebody decides, an approval expires. So a month takes no
+When nothing is left to do at an instant, the clock advances to the next instant at which something
+happens: a step ends, a delay ends, a person decides, an approval expires. So a month takes no
 longer than a second, and a scenario always plays the same way.
 
 Child workflows whose definitions are not given are replaced by a single step that uses the stub of
@@ -56,7 +56,7 @@ from wfcore.wire.decisions import command
 R = TypeVar("R")
 
 OWNER = "owner@example.org"
-"""Who owns the workflows, and starts the execution where the scenario names nobody."""
+"""The owner of the workflows, who also starts the execution if the scenario names nobody."""
 STAND_IN = "stand_in"
 MOST_ROUNDS = 20_000
 _POLICY = Policy(
@@ -69,7 +69,7 @@ _POLICY = Policy(
 
 @frozen
 class ScenarioParts:
-    """The ports that definitions are evaluated with."""
+    """The ports with which definitions are evaluated."""
 
     templates: Templates
     calendar: Calendar
@@ -89,8 +89,8 @@ class ScenarioRun:
     The result of a scenario. `run` None: nothing was started; `refused` gives the reason.
 
     `approvals`: in the order in which they opened, each at its opening and at the end. `notices`:
-    of all executions, in the order of writing. `keys`: for each execution, the prefix of its steps
-    in the scenario. `problems`: mistakes of the scenario itself.
+    the notices of all executions, in the order of writing. `keys`: for each execution, the prefix
+    of its steps in the scenario. `problems`: mistakes of the scenario itself.
     """
 
     started_at: EpochMs
@@ -156,7 +156,7 @@ class _Stage:
         self._problems: list[str] = []
 
     def _noted(self, tables: Mapping[str, Rows], changes: Changes) -> None:
-        """Records every change of the store before it is made."""
+        """Records every change of the store before the change is made."""
         self._commits += 1
         self._runs.update(_kept(changes, EXECUTIONS.name))
         self._approvals.update(_kept(changes, APPROVALS.name))
@@ -206,7 +206,10 @@ class _Stage:
         return tuple(sorted(found)[:wanted]), specs[0].timezone if specs else "UTC"
 
     def _begin(self) -> None:
-        """Create everything that must exist, then start. Raises what the service refuses with."""
+        """
+        Create all accounts and workflows, then start the execution. Raises the refusals of the
+        service.
+        """
         owner = self._person(OWNER)
         given, known = self._scenario.given, {self._definition.name}
         for other in (*self._others, *_stand_ins((self._definition, *self._others))):
@@ -250,7 +253,7 @@ class _Stage:
                 self._main = fired.execution_id
 
     def _person(self, name: str) -> Principal:
-        """The account of a name, which is an email or an id, as in `approvers`."""
+        """The account for a name: an email or an id, as in `approvers`."""
         key = name.strip().lower()
         if key not in self._people:
             made_up = f"acc_{key.replace('@', '.')}"  # what has an @ would be taken for an email
@@ -266,7 +269,7 @@ class _Stage:
             await unit.commit()
 
     def _run(self) -> None:
-        """Play until the execution has ended or nothing can move it any more."""
+        """Play until the execution has ended or nothing can continue it."""
         for _ in range(MOST_ROUNDS):
             before = self._commits
             self._round()
@@ -298,7 +301,10 @@ class _Stage:
         return (at for at in known if at is not None and at > now)
 
     def _started(self, job: Job) -> Ending:
-        """The end of an attempt by its stub; an attempt without a stub fails and is reported."""
+        """
+        The end of an attempt according to its stub; an attempt without a stub fails and is
+        reported.
+        """
         key, attempt = self._prefix(job.execution_id) + job.step_name, job.attempt
         run = self._runs[job.execution_id]
         if run.workflow_id in self._stand_ins and run.parent_id and run.parent_step:
@@ -318,7 +324,10 @@ class _Stage:
         return Ending(stub.takes_ms, StepEnd(output, stub.fails, usage=stub.usage))
 
     def _stub(self, key: str, attempt: int) -> Stub | None:
-        """By the step's key, or by its name in any round of a loop; the last stub repeats."""
+        """
+        The stub of an attempt, by the step's key or by the step's name in any round of a loop; the
+        last stub repeats.
+        """
         where, _, step = key.rpartition("/")
         by_name = f"{where}/{name_of(step)}" if where else name_of(step)
         stubs = self._scenario.steps.get(key) or self._scenario.steps.get(by_name)
@@ -332,7 +341,7 @@ class _Stage:
         return f"{self._prefix(run.parent_id)}{run.parent_step}/"
 
     def _decision_about(self, approval: Approval) -> ScenarioDecision | None:
-        """The next decision that the scenario has about it."""
+        """The scenario's next decision about the approval."""
         key = self._prefix(approval.execution_id) + approval.step_name
         names = (key, name_of(key))
         return next((one for one in self._decisions if one.step in names), None)
@@ -377,7 +386,7 @@ def _words(refusal: WfError) -> str:
 
 
 def _stand_ins(definitions: Sequence[Definition]) -> Iterator[Definition]:
-    """A stand-in for every workflow that is started and not given."""
+    """A stand-in for every workflow that a step starts and that is not given."""
     there = {one.name for one in definitions}
     steps = (step for one in definitions for step in one.walk())
     names = [step.workflow for step in steps if isinstance(step, ChildStep)]

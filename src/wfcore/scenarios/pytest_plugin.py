@@ -1,9 +1,9 @@
 """
 Scenarios of definitions as tests of pytest: `pytest --wfcore workflows/`.
 
-Only pytest and the standard library are imported here: pytest loads this in every run of a project
-that has wfcore installed. What plays scenarios is the server's; it is loaded by its name, which the
-core does not know otherwise, when there are scenarios to collect.
+Only pytest and the standard library are imported here, because pytest loads this module in every
+run of a project with wfcore installed. The player of scenarios belongs to the server. When there
+are scenarios to collect, the player is loaded by its name; the core does not know it otherwise.
 """
 
 from collections.abc import Iterator
@@ -18,7 +18,7 @@ FAILURES = "wfserver.failures"
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """The folders whose files `*.test.yaml` are collected."""
+    """Add the option `--wfcore`: the files `*.test.yaml` in these folders are collected."""
     parser.getgroup("wfcore").addoption(
         "--wfcore",
         action="append",
@@ -41,13 +41,13 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
-    """Keep the folders on the way to these paths, even if `norecursedirs` excludes them."""
+    """Keep the folders that lead to these paths, even if `norecursedirs` excludes them."""
     named = (_absolute(config, path) for path in config.getoption("--wfcore"))
     return False if any(path.is_relative_to(collection_path) for path in named) else None
 
 
 def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> pytest.Collector | None:
-    """A file of scenarios below one of the paths."""
+    """The collector for a file of scenarios at or below one of the paths; None for other files."""
     named = [_absolute(parent.config, path) for path in parent.config.getoption("--wfcore")]
     if not any(file_path.is_relative_to(path) for path in named):
         return None
@@ -57,7 +57,10 @@ def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> pytest.Col
 
 
 def _require_server() -> None:
-    """Raises `pytest.UsageError` with the command that installs it where only the base is."""
+    """
+    Raises `pytest.UsageError` if only the base is installed; the message has the command that
+    installs the server.
+    """
     try:
         import_module(SCENARIOS)
     except ModuleNotFoundError as error:
@@ -74,7 +77,10 @@ class ScenarioModule(pytest.File):
     """A file of scenarios."""
 
     def collect(self) -> Iterator[pytest.Item]:
-        """Its scenarios. One that has mistakes is an error of collection, which names them."""
+        """
+        The scenarios of the file. A scenario with mistakes is an error of collection, which names
+        the mistakes.
+        """
         loaded = import_module(SCENARIOS).load(str(self.path))
         for line, scenario in loaded.scenarios():
             item: Any = ScenarioItem.from_parent(self, name=scenario.name)
@@ -97,13 +103,13 @@ class ScenarioItem(pytest.Item):
     scenario: Any
 
     def runtest(self) -> None:
-        """Play it."""
+        """Play the scenario."""
         ran = self.loaded.run(self.line, self.scenario)
         if ran.wrong:
             raise NotAsExpected("\n".join(ran.wrong))
 
     def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException], style: Any = None) -> Any:
-        """What is not as expected, without a traceback of ours."""
+        """The unmet expectations, without a traceback of wfcore."""
         if isinstance(excinfo.value, NotAsExpected):
             return str(excinfo.value)
         return super().repr_failure(excinfo, style)
@@ -114,4 +120,4 @@ class ScenarioItem(pytest.Item):
 
 
 class NotAsExpected(Exception):
-    """Something is not as the scenario expects."""
+    """A result that differs from the expectations of its scenario."""

@@ -1,8 +1,8 @@
 """
-A worker without an event loop: it is called when something is due, and never waits.
+A worker without an event loop: it is called when work is due, and never waits.
 
-The use cases run over a store that answers at once, so each of them completes in one call. Steps do
-not run; how long each takes and how it ends is known when it begins.
+The use cases run over a store that answers at once, so each use case completes in one call. Steps
+do not run; the duration and the end of each step are known when the step begins.
 """
 
 from collections.abc import Awaitable, Callable, Iterator
@@ -25,7 +25,7 @@ WORKER = "scenario"
 
 
 async def at_once(name: str, about: object, apply: Callable[[], R], *, writes: bool = False) -> R:
-    """A `SchedulingPoint` at which nothing waits."""
+    """A `SchedulingPoint` that lets every operation through at once."""
     return apply()
 
 
@@ -40,23 +40,23 @@ def done(work: Awaitable[R]) -> R:
 
 
 class NotedMoves:
-    """A `Wakeup` that records which executions were changed from outside."""
+    """A `Wakeup` that records the executions that were changed from outside."""
 
     def __init__(self) -> None:
         self.moved: set[str] = set()
         self.stopped: set[str] = set()
 
     def listen(self, **hear: Callable[..., None] | None) -> None:
-        """Ignored: this worker reads the hints between two steps."""
+        """Does nothing: this worker reads the hints between two steps."""
 
     def runner(self) -> None:
-        """Ignored: this worker polls for due executions."""
+        """Does nothing: this worker polls for due executions."""
 
     def timer(self) -> None:
-        """Ignored: this worker polls for deadlines."""
+        """Does nothing: this worker polls for deadlines."""
 
     def events(self, execution_id: str) -> None:
-        """Nobody follows."""
+        """Does nothing: no task follows an execution in a scenario."""
 
     def follow(self, execution_id: str) -> AbstractContextManager[Rest]:
         raise AssertionError("a scenario waits for nothing")
@@ -68,7 +68,7 @@ class NotedMoves:
         self.stopped.add(execution_id)
 
     def release(self) -> None:
-        """Nobody follows."""
+        """Does nothing: no task follows an execution in a scenario."""
 
 
 @frozen
@@ -96,7 +96,7 @@ class _Claimed:
 
 
 class VirtualWorker:
-    """Works on everything that is due. *begin* is called for each attempt when it begins."""
+    """Does all due work. *begin* is called for each attempt when the attempt begins."""
 
     def __init__(
         self, services: Services, hints: NotedMoves, begin: Callable[[Job], Ending]
@@ -123,14 +123,17 @@ class VirtualWorker:
         self._hints.stopped.clear()
 
     def instants(self) -> Iterator[EpochMs | None]:
-        """The instants at which something is due next."""
+        """The next instants at which work is due."""
         yield done(running.next_due(self._services))
         for held in self._held.values():
             yield held.due_at
             yield from (one.ends_at for one in held.steps.values())
 
     def _moved(self, held: _Claimed, work: Awaitable[Work]) -> None:
-        """Take up what is to be done for an execution, or let go of it."""
+        """
+        Begin the jobs that *work* returns; drop the execution if its lease is lost or no steps are
+        left.
+        """
         try:
             todo = done(work)
         except LeaseLost:
