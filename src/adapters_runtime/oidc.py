@@ -51,7 +51,7 @@ class OidcProvider:
     The provider at *issuer*, where this server is registered as *client_id*.
 
     *secret*: None for a public client. *now*: the wall clock. *trusts_email*: whether an email
-    counts if the provider does not say that it is verified.
+    counts if the provider does not say that the email is verified.
     """
 
     def __init__(
@@ -97,9 +97,10 @@ class OidcProvider:
         self, client: Any, url: str, token: dict[str, Any], claims: dict[str, Any]
     ) -> dict[str, Any] | None:
         """
-        The claims of the userinfo endpoint, or None if it returns none. OpenID Connect Core 5.3.
+        The claims of the userinfo endpoint, or None if the endpoint returns no claims. OpenID
+        Connect Core 5.3.
 
-        Raises `Unvouched` if they are of another person than the token.
+        Raises `Unvouched` if the claims are about another person than the token.
         """
         headers = {"Authorization": f"Bearer {token.get('access_token')}"}
         answer = await client.request("GET", url, withhold_token=True, headers=headers)

@@ -17,7 +17,7 @@ T = TypeVar("T")
 AT_ONCE = 2
 """How many hashes are computed at once. Each takes 64 MiB, and a core."""
 MOST_WAITING = 64
-"""The length of the queue: more than one address may request in a minute. SE-6."""
+"""The length of the queue: more requests than one address may make in a minute. SE-6."""
 
 
 class Argon2Passwords:

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 CONNECT_S = 10.0
 
 Choice = Callable[[Sequence[str]], Sequence[str]]
-"""A function from the addresses of a name to those that may be connected to, best first."""
+"""A function from the addresses of a name to the addresses that may be connected to, best first."""
 Resolver = Callable[[str, int], Awaitable[Sequence[str]]]
 Transport = Callable[[ssl.SSLContext], "httpx2.AsyncBaseTransport"]
 
@@ -109,8 +109,8 @@ class PinnedHttp:
         """
         Send one request, and return the response with a body of at most *most_bytes*.
 
-        With 0 the body is not read. The next address is tried only if nothing was sent to the
-        previous one. Raises `ExchangeFailed`.
+        If *most_bytes* is 0, the body is not read. The next address is tried only if nothing was
+        sent to the previous one. Raises `ExchangeFailed`.
         """
         await self._require_context()
         trouble: ExchangeFailed | None = None
@@ -214,7 +214,9 @@ async def _read(response: "httpx2.Response", most_bytes: int) -> HttpReply:
 
 
 def _not_connected(host: str, failure: BaseException) -> ExchangeFailed:
-    """The error for *failure*: `NotTrusted` will come again, `HostShort` and others may pass."""
+    """
+    The error for *failure*: `NotTrusted` will come again, `HostShort` and other errors may pass.
+    """
     if lacking := _lacking(failure):
         return HostShort(lacking)
     cause: BaseException | None = failure

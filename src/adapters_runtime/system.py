@@ -28,7 +28,8 @@ class SystemClock:
     The wall clock, checked against the boot clock, which on Linux counts suspended time, too.
 
     The state of both clocks is kept in the file *kept*, if given, so that a hold of deadlines and
-    the service time outlive the process. If the file cannot be read or written, they do not.
+    the service time outlive the process. If the file cannot be read or written, both end with the
+    process.
     """
 
     def __init__(self, kept: Path | None = None) -> None:

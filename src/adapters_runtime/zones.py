@@ -5,7 +5,7 @@ from datetime import tzinfo
 from functools import lru_cache
 
 _NO_ZONES = re.compile(r"localtime|posixrules|Factory|(?:right|posix)/.*")
-"""Names in the database of no zone, of the machine's own, or of zones with leap seconds."""
+"""Names in the database that are no zones, the machine's own zone, or zones with leap seconds."""
 
 
 @lru_cache(maxsize=100)

@@ -16,7 +16,10 @@ from wfcore.ports.models import AnswerLost, Finish, ModelReply, ModelRequest
 
 VERSION = "2023-06-01"
 MAX_TOKENS = 4_096
-"""The limit if the step has none. The protocol demands one, and every model allows this."""
+"""
+The limit on tokens for steps without one. The protocol demands a limit, and every model allows this
+number.
+"""
 
 _FINISHES = {
     "max_tokens": Finish.LENGTH,

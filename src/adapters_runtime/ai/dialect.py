@@ -47,7 +47,9 @@ _ABOUT_SCHEMAS = ("response_format", "json_schema", "output_config", "schema", "
 
 
 def adapted(manner: Manner, refusal: str) -> Manner | None:
-    """The manner that a refusal (400, 422) demands, or None if it is about something else."""
+    """
+    The manner that a refusal (400, 422) demands, or None if the refusal is about something else.
+    """
     text = refusal.lower()
     if not manner.completion_tokens and "max_completion_tokens" in text:
         return evolve(manner, completion_tokens=True)

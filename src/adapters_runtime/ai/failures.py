@@ -18,7 +18,7 @@ from wfcore.rules.masking import mask_text, secrets_of
 
 _SHOWN = 500
 SECRET_LENGTH = 16
-"""The least length of a secret key. Shorter ones, such as "ollama", are for local servers."""
+"""The least length of a secret key. Shorter keys, such as "ollama", are for local servers."""
 _WINDOW = 8
 """A text with so many characters of a secret key in a row is not shown at all."""
 _GAVE_UP = frozenset({504, 524})

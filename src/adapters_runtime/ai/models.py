@@ -50,8 +50,8 @@ class WireModels:
     """
     The `Models` over the wire protocols of *providers*.
 
-    The operator chooses the addresses, which may be loopback and private ones, for local models.
-    Addresses that cannot be a host (`is_host`) are refused.
+    The operator chooses the addresses. Loopback and private addresses are allowed, for local
+    models. Addresses that cannot be a host (`is_host`) are refused.
     """
 
     def __init__(

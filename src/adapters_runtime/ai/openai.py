@@ -3,7 +3,7 @@ Chat completions, the protocol of OpenAI, and of Ollama, vLLM, llama.cpp and man
 
 The token limit has two names. Newer models of OpenAI accept only `max_completion_tokens`; many
 other servers accept only `max_tokens` and ignore other names. So the host decides on the first
-name, and a refusal that mentions the other name makes the next request use that.
+name, and a refusal that mentions the other name makes the next request use the other name.
 """
 
 from collections.abc import Mapping

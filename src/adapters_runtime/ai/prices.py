@@ -45,7 +45,7 @@ class Price:
 
 
 class PriceList:
-    """The `Prices` of models. *own*: the operator's, by `provider:model` or `provider:*`."""
+    """The `Prices` of models. *own*: the operator's prices, by `provider:model` or `provider:*`."""
 
     def __init__(self, own: Mapping[str, Price], providers: Mapping[str, Provider]) -> None:
         self._own = own

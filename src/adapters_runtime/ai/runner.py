@@ -1,11 +1,12 @@
 """
 The runner of AI steps. AI-1 to AI-4, AI-7.
 
-It asks the model, checks the answer, asks once more if the answer does not fit, and counts usage.
+The runner asks the model, checks the answer, asks once more if the answer does not fit, and counts
+usage.
 
-A step in flight when its worker died is INTERRUPTED like any other. It is asked again only if its
-execution is resumed, because the provider may have answered. Within an attempt a call is retried
-only if the provider did nothing.
+A step in flight when its worker died is INTERRUPTED like any other step. Its model is asked again
+only if the execution is resumed, because the provider may have answered. Within an attempt a call
+is retried only if the provider did nothing.
 """
 
 import asyncio
@@ -35,7 +36,7 @@ from wfcore.rules.numbers import cost_text
 
 MOST_AT_ONCE = 32
 BACKOFF = Backoff(first=0.5, longest=8.0, tries=4)
-"""The waits in seconds. A provider may demand longer ones. AI-3."""
+"""The waits in seconds. A provider may demand longer waits. AI-3."""
 _REPEATED = 20_000
 """The most characters of an unfit answer that are repeated to the model."""
 

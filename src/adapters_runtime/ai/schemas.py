@@ -24,7 +24,7 @@ class Misfit(Exception):
 
 
 class Unfinished(Misfit):
-    """The answer ends within thoughts or a code block, as another answer would, too."""
+    """The answer ends within thoughts or a code block. Another answer would end in the same way."""
 
 
 def problems(schema: JsonObject) -> Sequence[str]:

@@ -66,7 +66,7 @@ class UnusableArtifact(Exception):
 @define
 class CollectedFiles:
     """
-    The files that a step left: the sorted paths of `files` that qualify, and the `refused` ones.
+    The files that a step left: the sorted paths of `files` that qualify, and the `refused` files.
 
     `fault`: the limit that was exceeded, which fails the step. `hidden`: secrets, which are masked
     in names.
@@ -86,12 +86,14 @@ class CollectedFiles:
             self.unnamed += 1
 
     def all_refused(self) -> tuple[RefusedFile, ...]:
-        """The files that do not qualify: `MOST_NAMED` by name, and the number of the others."""
+        """
+        The files that do not qualify: `MOST_NAMED` by name, and the number of the other files.
+        """
         rest = [RefusedFile(f"{self.unnamed:,} more", "not named")] if self.unnamed else []
         return (*self.refused, *rest)
 
     def names(self) -> Mapping[Parts, str]:
-        """The names of the files, as they can be shown. Equal names are numbered. CS-13."""
+        """The display name of each file; names that would be equal get a number. CS-13."""
         found: dict[Parts, str] = {}
         taken: set[str] = set()
         for path in self.files:
@@ -120,7 +122,7 @@ def find(
     """
     The files below *folder*. Only regular files with one name qualify. CS-10.
 
-    A file that is too large, one file too many, or one that makes the total exceed *most_in_all*
+    A file that is too large, a file too many, or a file that makes the total exceed *most_in_all*
     bytes is a fault; the other files are kept. Sizes include holes, since a copy fills them.
     """
     walk = _FolderWalk(folder, most_bytes, hidden)
@@ -300,7 +302,7 @@ def _opened(folder: int, path: Parts) -> Iterator[BinaryIO]:
 
 
 def _open_below(folder: int, parts: Parts, flags: int) -> int:
-    """Open *parts* below *folder*, each relative to the one before and without following links."""
+    """Open *parts* below *folder*, each relative to the part before, without following links."""
     try:
         fd = os.dup(folder)
         for depth, name in enumerate(parts, 1):

@@ -108,7 +108,10 @@ _IN_CONTEXT = ("WF_VAR_", "WF_ERROR")
 
 
 def _taken(*texts: str) -> int:
-    """The bytes that an argument or variable takes: with its ends and the pointer to it."""
+    """
+    The bytes that an argument or variable takes: including each end mark, and the pointer to the
+    text.
+    """
     return sum(len(text.encode("utf-8", "surrogatepass")) + 1 for text in texts) + 8
 
 

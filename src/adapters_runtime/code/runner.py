@@ -80,8 +80,8 @@ class StepLimits:
     `memory` limits each process, and all of them together. `processes` includes threads; if steps
     run as the server's own user, the operating system counts all processes of that user, so
     `processes_of_user` is the limit then, and root has none. `disk` and `inodes`: the size of the
-    step's folder if it is a file system of its own. `signals`: how many may be pending, including
-    timers that send them, if the kernel counts them for the step alone.
+    step's folder if it is a file system of its own. `signals`: how many signals may be pending,
+    including timers that send signals, if the kernel counts them for the step alone.
     """
 
     memory: int = 1 << 30
@@ -335,7 +335,9 @@ class CodeStepRunner:
         return await self._in_thread(partial(self._interpreters.find, *wanted))
 
     async def _outcome(self, ended: Ended, timeout_s: float, job: StepJob) -> StepEnd:
-        """The end of the attempt, with artifacts stored, or with the error that prevented that."""
+        """
+        The end of the attempt, with artifacts stored, or with the error that prevented storing.
+        """
         if len(ended.stdout) + len(ended.output or b"") <= _LITTLE:
             end = self._judge(ended, timeout_s)
         else:

@@ -39,7 +39,8 @@ def without_types(sources: Sequence[str], node: str) -> Sequence[StrippedSource]
     """
     Each of *sources* without types, by one start of *node*.
 
-    If that start fails, all are left unchanged, and Node strips them when the steps run.
+    If that start fails, all sources are left unchanged, and Node strips the types when the steps
+    run.
     """
     try:
         answer = subprocess.run(  # noqa: S603 - an interpreter that was found

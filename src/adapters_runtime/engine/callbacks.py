@@ -21,7 +21,9 @@ _HEADERS = {"content-type": "application/json", "user-agent": "wfcore-callback"}
 
 
 class HttpCallbackClient:
-    """The `CallbackClient` of a server. *allow_private*: also send to private and loopback ones."""
+    """
+    The `CallbackClient` of a server. *allow_private*: also send to private and loopback addresses.
+    """
 
     def __init__(
         self,
@@ -60,5 +62,7 @@ def _anywhere(addresses: Sequence[str]) -> Sequence[str]:
 
 
 def _public_alone(addresses: Sequence[str]) -> Sequence[str]:
-    """*addresses* if all are public, else none: one private address discredits the name."""
+    """
+    *addresses* if all are public, otherwise no address: one private address discredits the name.
+    """
     return addresses if all(map(is_public, addresses)) else ()

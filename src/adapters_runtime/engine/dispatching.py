@@ -2,11 +2,12 @@
 A dispatch beside the store, to which executions are published when they become due.
 
 Executions become due in a unit of work only: accepted, released between two steps, decided,
-resumed, recovered. So they are published in one place, after the commit. No caller waits for that.
+resumed, recovered. So they are published in one place, after the commit. No caller waits for the
+publication.
 
 While the dispatch is up, its deliveries replace the hint that something is due (`Wakeup.runner`).
-The hint is still sent for what no delivery carries, and when publishing fails; workers then poll,
-as they do without a dispatch. Decision 222.
+The hint is still sent for executions that no delivery carries, and when publishing fails; workers
+then poll, as they do without a dispatch. Decision 222.
 """
 
 import asyncio
@@ -51,7 +52,7 @@ class PollSchedule:
         """
         The time until the next poll.
 
-        *due*: when the earliest execution that is left is due. If that is not after *claimed_at*,
+        *due*: when the earliest execution that is left is due. If *due* is not after *claimed_at*,
         the last claim has refused the execution.
         """
         longest, late = self._policy.poll_ms, 0
@@ -63,8 +64,9 @@ class PollSchedule:
 
     def has_more(self, was_full: bool, due: EpochMs | None, now: EpochMs) -> bool:
         """
-        Whether a worker with a newly free place polls at once: the last poll left something behind
-        (*due*), or had no free place. Hints or deliveries announce what becomes due later.
+        Whether a worker with a newly free place polls at once: the last poll left an execution
+        behind (*due*), or had no free place. Hints or deliveries announce executions that become
+        due later.
         """
         return (was_full and not self.has_deliveries) or (due is not None and due <= now)
 
@@ -97,7 +99,9 @@ def due_of(run: Execution, now: EpochMs) -> DueExecution | None:
 
 
 class _Publisher:
-    """Publishes executions that became due: the first at once, those that follow together."""
+    """
+    Publishes executions that became due: the first at once, the executions that follow together.
+    """
 
     def __init__(self, services: Services, dispatch: DispatchQueue) -> None:
         self._services = services
@@ -128,7 +132,7 @@ class _Publisher:
                 self._services.wakeup.runner()
 
     async def close(self) -> None:
-        """Wait a moment until the rest is published."""
+        """Wait a moment until the remaining executions are published."""
         if self._task is not None:
             await asyncio.wait((self._task,), timeout=CLOSING_S)
             self._task.cancel()
@@ -191,9 +195,9 @@ def open_dispatch(name: str, url: str, keep_s: float) -> DispatchQueue:
     """
     The dispatch at *url*, not yet connected.
 
-    It is of NATS, or of the installed package with an entry point of the group `wfcore.engines`
-    that is named as the scheme of *url*. The entry point is called as `open(url, keep_s)`; *keep_s*
-    as in `DispatchQueue`.
+    The dispatch is that of NATS, or of the installed package with an entry point of the group
+    `wfcore.engines` that is named as the scheme of *url*. The entry point is called as `open(url,
+    keep_s)`; *keep_s* as in `DispatchQueue`.
 
     Raises `InvalidInput` for the setting *name* if the dispatch cannot be opened. The error does
     not repeat the URL, which may hold a password.

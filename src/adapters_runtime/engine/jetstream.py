@@ -3,8 +3,8 @@ Dispatch by NATS JetStream: one stream of work, one queue for each pool of worke
 
 A message holds the id of an execution, and nothing else. Its subject names the pool: the first
 label that the execution needs, or `any`. An execution that is due later has one scheduled message,
-which a newer one replaces. The consumer of each pool delivers each message once, and again if the
-message was not acknowledged in time; it delivers no more at once than its limit
+which a newer message replaces. The consumer of each pool delivers each message once, and again if
+the message was not acknowledged in time; it delivers no more at once than its limit
 (`max_ack_pending`).
 
 The first process to connect makes the stream. If a server is lost or emptied, its messages are
@@ -56,7 +56,7 @@ IN_FLIGHT = 1_000
 DOWN = "dispatch queue unreachable; polling the database"
 LOST = "the connection was lost"
 BACKOFF = Backoff(first=0.25, longest=5.0)
-"""The seconds before the next connection, after one that was lost."""
+"""The seconds before the next connection, after a connection that was lost."""
 STEADY_S = 10.0
 """A connection that lasted this long resets the backoff."""
 _NAME_IN_USE = 10058
@@ -326,7 +326,7 @@ class NatsDispatch:
 
 
 class _StrictTlsClient(Client):
-    """The driver's client, which here demands TLS for `tls://`, and does not just try it. ST-9."""
+    """The driver's client, which here demands TLS for `tls://` instead of only trying TLS. ST-9."""
 
     def _connect_command(self) -> bytes:
         """The first command, with the login. For `tls://` only if the server has agreed to TLS."""
@@ -395,7 +395,7 @@ def pools_of(able: Collection[str] | None) -> Sequence[str]:
     """
     The pools of a worker: `any`, and one for each label that the worker has.
 
-    The worker puts an execution back if it needs something else, too.
+    The worker puts an execution back if the execution needs something else, too.
     """
     labels = {one.removeprefix(LABEL) for one in able or () if one.startswith(LABEL)}
     return [ANY, *sorted({_token(one) for one in labels})]

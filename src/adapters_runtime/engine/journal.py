@@ -2,16 +2,17 @@
 The journal: lines of the log for what this process commits, and the facts for metrics and spans.
 
 Lines report ends of executions, and failed and retried steps. An execution ends in many ways: a
-worker finishes it, a person cancels or rejects it, a sweep gives it up, a parent ends it. Each is a
-unit of work, so the line is written after the commit of the unit: once, by the process that
+worker finishes it, a person cancels or rejects it, a sweep gives it up, a parent ends it. Each end
+is a unit of work, so the line is written after the commit of the unit: once, by the process that
 committed, and never for a unit that lost its race. If the answer to a commit is lost, the line is
 missing; the record says the same.
 
-Lines hold ids, names, reasons, durations and counts. An error is the recorded one, with secrets
+Lines hold ids, names, reasons, durations and counts. An error is the recorded error, with secrets
 masked, and is cut. A warning is for the people responsible for the workflow (a failure); info is
 normal progress.
 
-The first write that the store refuses (a full disk, say) has a line, and so has its recovery.
+The first write that the store refuses (a full disk, say) has a line, and so has the store's
+recovery.
 
 An observer gets the same facts, and the time that each commit took. The maker of spans gets each
 traced execution before and after the unit. Decision 208.
@@ -70,7 +71,8 @@ class RecordedEvent:
 class CommittedUnit:
     """
     The content of one unit. `seconds`: how long the commit took. `records`: the last version of
-    each. `events`: those of executions in the unit. `answers`: the statuses that webhooks answered.
+    each record. `events`: the events of executions in the unit. `answers`: the statuses that
+    webhooks answered.
     """
 
     seconds: float
@@ -83,8 +85,8 @@ class CommittedUnit:
 class ExecutionChange:
     """
     The change of an execution by a unit. `before`: the execution before, or None if it is new.
-    `run`: the execution now. `seconds`: how long the commit took. `definition`: the execution's, if
-    the unit read it.
+    `run`: the execution now. `seconds`: how long the commit took. `definition`: the execution's
+    definition, if the unit read it.
     """
 
     before: Execution | None

@@ -20,7 +20,7 @@ from wfcore.usecases.unit_of_work import DutyFailure
 log = logging.getLogger("wfcore.loops")
 
 BACKOFF = Backoff(first=0.25, longest=5.0)
-"""The seconds before the next round, after one that failed."""
+"""The seconds before the next round, after a round that failed."""
 REPEAT_S = 60.0
 """The time between two lines of a loop on a store that stays unavailable."""
 
@@ -183,6 +183,6 @@ def _as_known(failed: DutyFailure) -> tuple[str, str, str]:
 
 
 def is_cancelled() -> bool:
-    """Whether a cancellation is of this task itself, and not of one that this task awaited."""
+    """Whether a cancellation is of this task itself, and not of a task that this task awaited."""
     task = asyncio.current_task()
     return task is not None and task.cancelling() > 0

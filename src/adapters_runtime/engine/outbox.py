@@ -1,7 +1,7 @@
 """
 The outboxes: loops that send the callbacks and notices that are due.
 
-An attempt is recorded before it is made (CB-3, NT-4), so that a process that dies loses none.
+An attempt is recorded before it is made (CB-3, NT-4), so that a process that dies loses no attempt.
 """
 
 import asyncio
@@ -32,7 +32,7 @@ A = TypeVar("A")
 class Outbox(ABC, Generic[A]):
     """
     A loop that makes due attempts, a few at once. Subclasses find due attempts (`take`, `next_due`)
-    and make one (`make`).
+    and make a single attempt (`make`).
     """
 
     name: str

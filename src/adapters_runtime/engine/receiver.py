@@ -29,8 +29,8 @@ AGAIN = Backoff(first=0.1, longest=10.0)
 """The seconds before an execution that could not be claimed here is delivered again."""
 MOST_TRIES = 12
 """
-The number of deliveries, about a minute, after which a message is settled so that none stays for
-ever. Workers then find the execution by polling.
+The number of deliveries, about a minute, after which a message is settled so that no message stays
+for ever. Workers then find the execution by polling.
 """
 CLOSING_S = 0.5
 
@@ -105,14 +105,14 @@ class Receiver:
             self._worker.loop.due.set()
 
     async def _stored(self, execution_id: str) -> Execution | None:
-        """The execution, or None if there is none, or if it cannot be read: its claim held it."""
+        """The execution; None if it does not exist, or if its record cannot be read."""
         with suppress(Unreadable):
             async with self._services.store.view() as view:
                 return await head_of(view, execution_id)
         return None
 
     def _left_ms(self, run: Execution) -> int | None:
-        """The time until *run* may be claimed, or None if it may not until it changes."""
+        """The time until *run* may be claimed, or None if *run* must change first."""
         if run.status in EXECUTION.final or run.status is ExecutionStatus.INTERRUPTED:
             return None
         return None if run.due_at is None else run.due_at - self._services.store.now()

@@ -18,7 +18,8 @@ of a span makes it.
           workflow settlement         the execution that a step started
         POST                          an attempt at the callback
 
-Attributes are ids, names, statuses and counts. An error is the recorded one, masked and cut. SC-4.
+Attributes are ids, names, statuses and counts. An error is the recorded error, masked and cut.
+SC-4.
 """
 
 from collections.abc import Iterator, Mapping

@@ -70,9 +70,10 @@ class _Held:
     An execution that this process works on.
 
     `tasks` run its steps, by key, or reload it (None). `ended` is done when no task is left, or
-    with the error of the first one that raised. `started_attempts`: all attempts that were started,
-    so that none is started twice. `turn` admits one unit of work at a time, whose result is applied
-    before the next one. `logged`: how many rows of output lines were stored while steps ran.
+    with the error of the first task that raised. `started_attempts`: all attempts that were
+    started, so that no attempt is started twice. `turn` admits one unit of work at a time, whose
+    result is applied before the next one. `logged`: how many rows of output lines were stored while
+    steps ran.
     """
 
     lease: Lease
@@ -220,9 +221,9 @@ class Worker:
         """
         Fill the free places; returns how many seconds to sleep.
 
-        The claim has refused a due execution that is left, so it is tried again later. It is
-        claimed at once if it became due after the claim, the claim took others and left free
-        places, or a place became free meanwhile.
+        If a due execution is left, the claim has refused the execution, and the next claim is
+        later. The next claim is at once if the execution became due after the claim, if the claim
+        took other executions and left free places, or if a place became free meanwhile.
         """
         poll_s = self._services.policy.poll_ms / 1_000
         if not self._enlisted:
@@ -255,7 +256,10 @@ class Worker:
         return due is not None and due <= self._services.store.now()
 
     async def take_named(self, ids: Collection[str]) -> Collection[str]:
-        """Claim these executions, as many as places are free; returns the ids of those claimed."""
+        """
+        Claim these executions, as many as places are free; returns the ids of the claimed
+        executions.
+        """
         return [lease.execution_id for lease in await self._claimed(ids)]
 
     async def _claimed(self, ids: Collection[str] | None = None) -> Sequence[Lease]:
@@ -306,7 +310,9 @@ class Worker:
             self._forget(held.lease)
 
     async def _run_all(self, held: _Held) -> None:
-        """Run until no task of the execution is left. Raises the error of the first that failed."""
+        """
+        Run until no task of the execution is left. Raises the error of the first task that failed.
+        """
         services, lease = self._services, held.lease
         self._apply(held, await self._stored(lambda: worker_usecases.begin(services, lease)))
         failure = await held.ended if held.tasks else None

@@ -1,5 +1,5 @@
 """
-The expression language inside `{{ }}`: the part of minijinja's that definitions need.
+The expression language inside `{{ }}`: the part of minijinja's language that definitions need.
 
 The language has paths, subscripts, comparison, arithmetic, `and`, `or`, `not`, `… if … else …`,
 `is defined` and the filters that `docs/definitions.md` names. It has no calls and no statements:

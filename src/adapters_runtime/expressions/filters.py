@@ -2,7 +2,7 @@
 The filters after `|`, with checks of their arguments.
 
 Each function takes the scope, the value and the arguments. The filters are those that
-`docs/definitions.md` names, and no more are added: code steps are for everything else.
+`docs/definitions.md` names, and no further filters are added: code steps are for everything else.
 """
 
 import inspect
@@ -309,4 +309,7 @@ REQUIREMENTS: Mapping[str, Mapping[str, Callable[[Json], object]]] = {
     "round": {"precision": _precision},
     "split": {"separator": _separator},
 }
-"""The checks by filter and argument. They raise `EvaluationFailed` for values always wrong."""
+"""
+The checks by filter and argument. The checks raise `EvaluationFailed` for values that are always
+wrong.
+"""

@@ -130,7 +130,7 @@ class Unary:
 
 @frozen(eq=False)
 class Both:
-    """`left and right`. Its value is one of the two, as with `or`."""
+    """`left and right`. The value is that of *left* or of *right*, as with `or`."""
 
     left: "Node"
     right: "Node"

@@ -55,7 +55,7 @@ class _Parser:
         return token
 
     def takes(self, *texts: str) -> str | None:
-        """Consume the next token if it is one of these operators or words, and return its text."""
+        """Consume the next token if its text is one of *texts*, and return the text."""
         if self.now.kind in ("op", "name") and self.now.text in texts:
             return self.take().text
         return None
@@ -153,7 +153,7 @@ class _Parser:
         return nodes.Get(node, bounds[0])
 
     def bound(self) -> Node | None:
-        """An index, or a bound of a slice, or None if it is left out."""
+        """An index, or a bound of a slice; None if the bound is left out."""
         return None if self.now.text in (":", "]") else self.deeper(self.choice)
 
     def filter(self, node: Node) -> Node:
@@ -216,7 +216,7 @@ class _Parser:
         return key, self.deeper(self.choice)
 
     def until(self, closing: str, part: Callable[[], T]) -> list[T]:
-        """The parts up to *closing*, which are separated by commas."""
+        """The comma-separated parts before *closing*."""
         parts: list[T] = []
         while not self.takes(closing):
             parts.append(part())

@@ -12,7 +12,7 @@ MAX_TOKENS = 400
 """The most tokens of an expression, so that its evaluation cannot run out of stack."""
 
 _MOST_DIGITS = 1_000
-"""The most digits of an integer. Python refuses to read one of several thousand."""
+"""The most digits of an integer. Python refuses to read an integer of several thousand digits."""
 
 LEAST = str(2**63)
 """The digits of the least integer. Without the sign this number does not fit."""

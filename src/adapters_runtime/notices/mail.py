@@ -90,7 +90,8 @@ def read_sender(text: str | None) -> Address:
 
 class MailNotifier:
     """
-    The `Notifier` of the channel `mail`. *context*: tests replace it, for an authority of theirs.
+    The `Notifier` of the channel `mail`. *context* makes the TLS context; tests replace *context*,
+    to trust an authority of their own.
     """
 
     def __init__(

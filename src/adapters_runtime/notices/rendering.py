@@ -3,7 +3,7 @@ The text of a notice, from one template for each kind, in the reader's language.
 
 A template has blocks of plain text: `title`, `body` (a line for each fact) and `link`. Each channel
 gives them its own form. A template in the operator's folder replaces ours, for every channel
-(`approval.opened.jinja`) or for one (`finance/approval.opened.jinja`).
+(`approval.opened.jinja`) or for one channel (`finance/approval.opened.jinja`).
 """
 
 from collections.abc import Mapping, Sequence
@@ -34,8 +34,8 @@ class NoticeText:
     """
     The text of a message.
 
-    `title` is one line without control characters. `links`: pairs of label and address, none if the
-    server has no public address. `rows`: samples, each a list of objects.
+    `title` is one line without control characters. `links`: pairs of label and address, no pairs if
+    the server has no public address. `rows`: samples, each a list of objects.
     """
 
     title: str
@@ -111,7 +111,10 @@ class Words:
         return "".join(template.blocks[block](template.new_context(dict(about))))
 
     def _template(self, message: Message, name: str) -> "Template":
-        """The first that exists: the operator's for the channel, the operator's for all, ours."""
+        """
+        The first template that exists: the operator's for the channel, the operator's for all,
+        ours.
+        """
         file = f"{name}.jinja"
         return self._environment(message.language).select_template(
             [f"{message.channel}/{file}", file]

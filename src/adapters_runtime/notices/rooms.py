@@ -1,9 +1,9 @@
 """
 The rooms: chats with an incoming webhook, and an operator's own signed webhooks. Decision 138.
 
-Each kind of room is a function that gives a message its form. The client of callbacks sends all,
-under the same rules for addresses (CB-4). No message or error shows a room's address, which is a
-credential.
+Each kind of room is a function that gives a message its form. The client of callbacks sends all
+messages, under the same rules for addresses (CB-4). No message or error shows a room's address,
+which is a credential.
 """
 
 import json
@@ -131,7 +131,7 @@ def _teams(notice: NoticeText) -> JsonObject:
 
 
 def _discord(notice: NoticeText) -> JsonObject:
-    """A Discord message. Mentions in its text notify nobody, since none is parsed."""
+    """A Discord message. Mentions in its text notify nobody, since no mention is parsed."""
     notice = _honest(notice)
     text = f"**{notice.title}**\n{_cut(notice)}"
     return {"content": text, "allowed_mentions": {"parse": []}}

@@ -26,7 +26,9 @@ from adapters_runtime.sandbox.shortage import describe
 from wfcore.ports.runtime import Say
 
 PROGRAM = getattr(sys, "_base_executable", None) or sys.executable
-"""The interpreter of the spawner: the one that Python steps run on, outside any environment."""
+"""
+The interpreter of the spawner: the interpreter that Python steps run on, outside any environment.
+"""
 
 _BOOT = """
 import sys, zipimport
@@ -74,9 +76,9 @@ class LaunchOrder:
     `files` are written into `folder` before the start, by name, and `links` (name to target) beside
     them; the step starts in `cwd`. `profile`: what the step may see and reach. `memory` limits the
     whole tree, `limits` each process. `timeout_s` counts from the start of the program. `canary`:
-    before the program starts, its process reports what is visible of these (`probe.report`).
-    `inside`: the program is a Python file for the interpreter that the spawner already runs, so
-    no other interpreter is started.
+    the file, port and process of the server whose visibility is reported before the program starts
+    (`probe.report`). `inside`: the program is a Python file for the interpreter that the spawner
+    already runs, so no other interpreter is started.
     """
 
     argv: list[str] = field(repr=False)
@@ -113,8 +115,8 @@ class Ended:
     killed, so nothing else is known.
 
     `output`: the content of WF_OUTPUT. `artifacts`: a descriptor of the folder of artifacts, if
-    there are any; the caller closes it. `output_trouble` and `artifacts_trouble` say why one of
-    these cannot be used.
+    there are any; the caller closes it. `output_trouble` and `artifacts_trouble` say why the output
+    or the artifacts cannot be used.
     """
 
     exit: int | None = None
@@ -149,7 +151,7 @@ async def uninterrupted(work: Awaitable[T]) -> T:
 
 class Spawner:
     """
-    Starts process trees under one *config*, and reports when each has ended completely.
+    Starts process trees under one *config*, and reports when each tree has ended completely.
 
     *environment*: the variables of steps that decide on an interpreter's encodings.
     """

@@ -8,7 +8,7 @@ caller does to its memory meanwhile. Only the caller waits for a slow peer.
 
 Other threads of the step can change the flags of the socket at any moment, so every call on it may
 block. The filter therefore makes these calls in a thread of its own. A step that blocks this thread
-delays only its own calls; the supervisor watches it all the same. Decision 263. Standard library
+delays only its own calls; the supervisor still watches the step. Decision 263. Standard library
 only.
 """
 
@@ -149,8 +149,8 @@ class ConnectFilter:
         """
         Bind the socket if it is not bound, then listen; returns the number of the error, or 0.
 
-        The kernel would bind it at every address, to a port of its choice. Whether a socket is
-        bound cannot be read from its name: after a failed connection the name is that of the
+        The kernel would bind the socket at every address, to a port of its choice. Whether a socket
+        is bound cannot be read from its name: after a failed connection the name is that of the
         previous connection.
         """
         with socket.socket(fileno=os.dup(fd)) as caller:
@@ -175,7 +175,9 @@ class ConnectFilter:
                     return address[:2] + port.to_bytes(2, "big") + address[4:]
 
     def answer(self, id: int, error: int) -> None:
-        """Let the call *id* return: with the error of the number *error*, or with success if 0."""
+        """
+        Let the call *id* return with the error number *error*; if *error* is 0, the call succeeds.
+        """
         with suppress(OSError):  # the caller may be gone
             fcntl.ioctl(self._listener, _ANSWER, _REPLY.pack(id, 0, -error, 0))
 
@@ -225,7 +227,7 @@ def _borrow(thread: int, fd: int, families: tuple[int, ...]) -> int:
     """
     The socket *fd* of *thread* as a descriptor of this process.
 
-    Raises `OSError` if it is no socket of these *families*.
+    Raises `OSError` if *fd* is no socket of these *families*.
     """
     process = os.pidfd_open(_process_of(thread))
     try:

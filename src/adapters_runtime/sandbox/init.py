@@ -1,5 +1,6 @@
 """
-The parent of a step's processes, which forks the first and ends all: the supervisor, or an init.
+The parent of a step's processes, which forks the first process and ends all of them: the
+supervisor, or an init.
 
 At the levels without namespaces the supervisor itself forks the step and reaps all its processes
 (`Children`). At `namespace` the first process of the process namespace, the init, must do both,

@@ -2,8 +2,8 @@
 The level of isolation of steps on this machine: the strongest whose probe step is confined.
 
 For each level, the strongest first, a spawner runs a probe step in the usual way. The probe tries
-to reach a file, a port and a process of the server, and the level counts only if it cannot. That
-takes some tens of milliseconds, once per process.
+to reach a file, a port and a process of the server, and the level counts only if the probe cannot.
+That takes some tens of milliseconds, once per process.
 """
 
 import asyncio
@@ -112,7 +112,8 @@ _found: dict[str | None, Level] = {}
 
 async def find_level(forced: str | None, root: Path) -> Level:
     """
-    The strongest level that can be used on this machine, or *forced* if that one can be used. CS-8.
+    The strongest level that can be used on this machine, or *forced* if that level can be used.
+    CS-8.
 
     *root* is a folder of the server. The result is cached.
     """
@@ -133,7 +134,8 @@ async def _find(forced: str | None, root: Path) -> Level:
 
 async def _try(name: str, root: Path) -> str | Mapping[str, Any]:
     """
-    What a step sees at the level *name*, or as text why this machine cannot confine a step so.
+    What a step sees at the level *name*, or, as text, why this machine cannot confine a step at
+    that level.
 
     Raises `NotStarted` or `OSError` if the machine lacks the means for a probe: a temporary
     shortage of processes must not lower the level for good.

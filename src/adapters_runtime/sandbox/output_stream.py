@@ -16,7 +16,8 @@ class Stream:
     """
     One output stream of a step: its last bytes, its length, and the lines not logged yet.
 
-    *room* holds how many bytes may still be logged, of this stream and those that share it.
+    *room* holds how many bytes may still be logged, of this stream and the streams that share
+    *room*.
     """
 
     def __init__(self, stream: str, room: list[int]) -> None:

@@ -1,9 +1,9 @@
 """
 The pools of the spawner: how many supervisors to hold ready for each profile of steps.
 
-Preparing a sandbox takes longer than most steps run, so the spawner does it before there is a job.
-Only a step's profile must be known beforehand (`isolation.config.Profile`: network or not, which
-paths, which interpreter to start), and steps of one profile share spare supervisors.
+Preparing a sandbox takes longer than most steps run, so the spawner prepares sandboxes before there
+is a job. Only a step's profile must be known beforehand (`isolation.config.Profile`: network or
+not, which paths, which interpreter to start), and steps of one profile share spare supervisors.
 
 - Every profile in use has one spare. If a step finds its pool empty shortly after another step,
   the pool grows by one, up to `MOST_EACH`.
@@ -30,7 +30,7 @@ QUIET_S = 20.0
 IDLE_S = 300.0
 """The time without a step after which a pool is dropped."""
 LARGE_IDLE_S = 30.0
-"""The same for a pool whose spares hold a started interpreter."""
+"""The same time for a pool whose spares hold a started interpreter."""
 
 
 class _Pool(Generic[S]):
@@ -67,8 +67,8 @@ class Pools(Generic[K, S]):
 
     def wants(self, profile: K) -> bool:
         """
-        Whether to keep a spare that has just served a step. All are kept until the pool is quiet;
-        of a large profile no more than would be made.
+        Whether to keep a spare that has just served a step. All spares are kept until the pool is
+        quiet; of a large profile, no more spares than would be made.
         """
         pool = self._pools.get(profile)
         return pool is not None and (not pool.is_large or len(pool.spares) < pool.wanted)
@@ -84,7 +84,7 @@ class Pools(Generic[K, S]):
                 pool.spares.remove(spare)
 
     def missing(self) -> K | None:
-        """The profile used last of those that need another spare, or None."""
+        """The last used of the profiles that need another spare, or None."""
         for profile in reversed(self._pools):
             if len(self._pools[profile].spares) < self._pools[profile].wanted:
                 return profile

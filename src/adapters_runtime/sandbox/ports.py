@@ -1,5 +1,5 @@
 """
-The ports that a step with network may connect to, and those that it may take.
+The ports that a step with network may connect to, and the ports that it may take.
 
 Pure: addresses are the bytes of a `sockaddr`, answers are numbers of errors, 0 for yes. The owner
 of a port receives what others send there, so a step takes a port only with `listen`. A port of the
@@ -82,7 +82,7 @@ class Ports:
 
 
 def family_of(address: bytes) -> int:
-    """The family of a `sockaddr`, or 0 if it is too short for one."""
+    """The family of a `sockaddr`, or 0 if *address* is too short."""
     return int.from_bytes(address[:2], sys.byteorder) if len(address) >= 2 else 0
 
 
@@ -98,7 +98,7 @@ def host_and_port(address: bytes) -> tuple[bytes, int]:
 
 
 def is_loopback(host: bytes) -> bool:
-    """Whether a packed address is one that only this machine can reach."""
+    """Whether only this machine can reach the packed address *host*."""
     return host[:1] == b"\x7f" if len(host) == 4 else host == b"\0" * 15 + b"\1"
 
 

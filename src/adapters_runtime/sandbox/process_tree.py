@@ -159,7 +159,7 @@ def memory_held(pids: Iterable[int], limit: int) -> int:
     """
     The bytes that *pids* use.
 
-    The sum is rough, with shared pages counted several times; it is exact if the rough one is over
+    The sum is rough, with shared pages counted several times; it is exact if the rough sum is over
     *limit*.
     """
     pids = list(pids)

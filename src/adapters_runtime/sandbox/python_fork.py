@@ -13,7 +13,7 @@ functions, flushes, and takes the modules apart. Three things differ from a fres
 - The process list shows the execution. The environment that the kernel shows is the spawner's, so
   an operator could not find the execution otherwise.
 
-Each process runs one step. An interpreter that served several would hand on their modules and
+Each process runs one step. An interpreter that served several steps would hand on their modules and
 memory, and a Python step could read what an earlier step held.
 """
 

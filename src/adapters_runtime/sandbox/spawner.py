@@ -4,13 +4,13 @@ The spawner: a small single-threaded program of the server that forks supervisor
 The spawner starts no step itself: a supervisor forks the step's process or has an init fork it, and
 `launch` turns that process into the step's program.
 
-For each step the spawner receives one end of a socket pair, the step's channel, and hands it to a
-supervisor: one that is free after a step, or a new one. While the server is quiet, the spawner
-forks supervisors in advance (`pool`). Jobs travel on the step's channel alone, so the spawner never
-reads one, and it holds nothing of the server's memory or environment. It keeps its copy of the
-step's channel open until the supervisor is free or has ended, and if somebody killed the
-supervisor, until its orphans are dead. So the server reads "end of file" only when no process of
-the step is alive.
+For each step the spawner receives one end of a socket pair, the step's channel, and hands the
+channel to a supervisor that is free after a step, or to a new supervisor. While the server is
+quiet, the spawner forks supervisors in advance (`pool`). Jobs travel on the step's channel alone,
+so the spawner never reads one, and it holds nothing of the server's memory or environment. It keeps
+its copy of the step's channel open until the supervisor is free or has ended, and if somebody
+killed the supervisor, until its orphans are dead. So the server reads "end of file" only when no
+process of the step is alive.
 
 The spawner ends when the server and the last supervisor are gone. Standard library only; run by
 `client.Spawner` through `main`, with its end of a SOCK_SEQPACKET pair as standard input.
@@ -261,7 +261,10 @@ def main() -> None:
 
 
 def _open_level(control: socket.socket) -> ProcessLevel:
-    """The level that the server requests, or one that refuses all steps if it cannot be used."""
+    """
+    The level that the server requests, or a level that refuses all steps if the requested level
+    cannot be used.
+    """
     message = control.recv(LONGEST)
     if not message:
         sys.exit(0)  # the server is gone already

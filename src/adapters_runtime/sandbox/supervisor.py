@@ -74,7 +74,7 @@ def supervise(
     level: ProcessLevel, profile: Profile, place: int, channel: socket.socket, spawner: int
 ) -> None:
     """
-    Prepare a sandbox, wait for a step, run it and report, then offer to serve another one.
+    Prepare a sandbox, wait for a step, run it and report, then offer to serve another step.
 
     Through *channel* comes the descriptor of a step's own channel, on which the job is sent.
     *spawner* is a descriptor that becomes readable when the spawner is gone.
@@ -139,7 +139,9 @@ def _await_step(channel: socket.socket) -> socket.socket | None:
 
 
 def _prestart_message(job: dict[str, Any]) -> bytes:
-    """The job for a program that was started before it (`Prestart`): fields separated by NUL."""
+    """
+    The job for a program that was started before the job (`Prestart`): fields separated by NUL.
+    """
     words = [job["argv"][-1], job["cwd"], "live" if job["log"] else ""]
     words += (f"{name}={value}" for name, value in job["env"].items())
     return "\0".join(words).encode("utf-8", "surrogateescape")

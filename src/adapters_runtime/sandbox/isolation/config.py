@@ -11,7 +11,7 @@ LADDER = (NAMESPACE, UID, LANDLOCK, PROCESS)
 """The levels of isolation, the strongest first."""
 
 STEP_DIR = "/step"
-"""The path of its folder for a step in a mount namespace of its own."""
+"""The path at which a step in a mount namespace of its own sees its folder."""
 
 FOLDERS = ("work", "home", "tmp", "artifacts")
 OUTPUT, CONTEXT = "output.json", "context.json"
@@ -44,7 +44,7 @@ class SandboxConfig(NamedTuple):
 
 JOB_FD = 3
 LOOPBACK, ANY = "loopback", "any"
-"""The addresses at which a step may listen. Empty text means none."""
+"""The addresses at which a step may listen. Empty text means no address."""
 
 
 class Prestart(NamedTuple):

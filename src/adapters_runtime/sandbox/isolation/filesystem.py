@@ -187,7 +187,7 @@ def _link_temporary(root: str) -> None:
 
 
 def _outermost(paths: Iterable[str]) -> list[str]:
-    """*paths* without those below another of them."""
+    """*paths* without the paths that lie below another of *paths*."""
     found: list[str] = []
     for path in sorted(set(paths)):
         if not found or not path.startswith(f"{found[-1]}/"):

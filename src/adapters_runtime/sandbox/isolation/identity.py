@@ -3,8 +3,8 @@ The identity of a step: a user id of its own, without capabilities. Standard lib
 
 A server that is root runs each step as a different user. The user id is derived from the spawner's
 process id and the step's place among the spawner's children, so no two living steps share a user,
-and none can use up for another what the kernel limits per user (inotify instances, pending signals,
-pipe buffers). If the server is not root, user namespaces divide some of these limits.
+and no step can use up for another step what the kernel limits per user (inotify instances, pending
+signals, pipe buffers). If the server is not root, user namespaces divide some of these limits.
 """
 
 import os
@@ -71,7 +71,7 @@ def user_id(place: int) -> int:
 
 
 def become(user: int, group: int) -> None:
-    """Become *user* in *group* only, without capabilities or any way to regain one."""
+    """Become *user* in *group* only, without capabilities or any way to regain a capability."""
     drop_possible_capabilities()
     os.setresgid(group, group, group)
     os.setresuid(user, user, user)

@@ -90,7 +90,7 @@ class ProcessLevel:
             self.counted = self.groups.make(place)
 
     def leave(self) -> None:
-        """Release in the supervisor what `prepare` made, when its steps are dead."""
+        """Called in the supervisor after its steps are dead: release what `prepare` made."""
         if self.counted:
             self.counted.remove()
 
@@ -209,12 +209,13 @@ class NamespaceLevel(ProcessLevel):
     Namespaces for processes, files, network and users, plus Landlock and the filter.
 
     The init is the first process of the process namespace: when the init ends, for whatever reason,
-    the kernel ends all others in the namespace first. The namespaces serve one step after another,
-    since making them, the one for the network above all, costs more than a short step. What a step
-    can leave in them is made anew: its files, its shared memory and queues, its user namespace.
+    the kernel ends all other processes in the namespace first. The namespaces serve one step after
+    another, since making the namespaces, above all the network namespace, costs more than a short
+    step. What a step can leave in the namespaces is made anew: its files, its shared memory and
+    queues, its user namespace.
 
-    No step follows one that used the network (`_traffic`), which leaves counters, labels and
-    waiting ports, or one that changed what the init hands down to its children (`Inherited`).
+    No step follows a step that used the network (`_traffic`), which leaves counters, labels and
+    waiting ports, or a step that changed what the init hands down to its children (`Inherited`).
     Decision 230.
     """
 

@@ -1,11 +1,11 @@
 """
 The system call filter of a step, which refuses calls that no ordinary program needs.
 
-The filter is the last line of defence. Other means prevent everything that it refuses, but with the
-filter a step cannot even reach a kernel bug behind one of these calls.
+The filter is the last line of defence. Other means prevent everything that the filter refuses, but
+with the filter a step cannot even reach a kernel bug behind one of these calls.
 
-Calls are refused for their effect, such as "changes an inode other than by writing to it". That the
-lists of names are complete is tested: a test makes each call by its number, with and without the
+Calls are refused for their effect, such as "changes an inode other than by writing to it". A test
+checks that the lists of names are complete: it makes each call by its number, with and without the
 filter. A call whose arguments the filter cannot see (`openat2`) does not exist for a step.
 
 Standard library only.
@@ -60,9 +60,9 @@ _UNKNOWN = _words("""
     clone3 io_uring_setup io_uring_enter io_uring_register io_setup memfd_create
 """)
 """
-The calls that fail as on a kernel without them; programs then do without. A filter cannot see the
-arguments of `clone3`; memory of `memfd_create` is counted nowhere without a control group; the
-requests of `io_setup` come out of one pool of the whole machine.
+The calls that fail as on a kernel without them; programs then do without these calls. A filter
+cannot see the arguments of `clone3`; memory of `memfd_create` is counted nowhere without a control
+group; the requests of `io_setup` come out of one pool of the whole machine.
 """
 
 # Landlock checks what is opened, and not what is done to an inode through a descriptor or a path.
@@ -295,7 +295,7 @@ def _allow_values(argument: int, values: Iterable[int], errno: int) -> list[Inst
 
 
 def _refuse_pairs(first: int, pairs: Iterable[tuple[int, int]], errno: int) -> list[Instruction]:
-    """Refuses calls whose argument *first* and the one after it are one of *pairs*."""
+    """Refuses calls whose argument *first* and the argument after it are one of *pairs*."""
     refused = [(_RETURN, 0, 0, _ERRNO | errno)]
     held, other_held = (_LOAD, 0, 0, _argument(first)), (_LOAD, 0, 0, _argument(first + 1))
     return [

@@ -102,7 +102,7 @@ def umount(target: str) -> None:
 
 
 def pivot_root(new: str, old: str) -> None:
-    """Make *new* the root, and move the old one to *old*."""
+    """Make *new* the root, and move the old root to *old*."""
     syscall("pivot_root", os.fsencode(new), os.fsencode(old))
 
 
@@ -135,7 +135,7 @@ def prctl(option: int, value: int = 1) -> int:
 
 
 def drop_possible_capabilities() -> None:
-    """Give up every way to regain a capability; the present ones stay."""
+    """Give up every way to regain a capability; the present capabilities stay."""
     capability = 0
     try:
         while True:
