@@ -70,9 +70,9 @@ async def open_system(
     """
     Open the store of *settings*; the data folder is made if it does not exist.
 
-    *parts* replace the bundled ones; the caller closes them. *runner* (for code steps), *login* and
-    *notifier* are for a server that is made of the system. *hints* carry hints to other processes
-    if the store cannot. *schema*: whether the store is made and migrated.
+    *parts* replace the bundled parts; the caller closes *parts*. *runner* (for code steps), *login*
+    and *notifier* are for a server that is made of the system. *hints* carry hints to other
+    processes if the store cannot. *schema*: whether the store is made and migrated.
 
     Raises `CommandFailed` if the data folder or a key cannot be used, `StoreRefused` for a store
     that is foreign, damaged, newer or incomplete, `StoreUnavailable`, and `ValueError` for a store
@@ -110,7 +110,9 @@ async def open_system(
 async def _storage(
     settings: Settings, parts: ServiceParts, now: Now, schema: Schema
 ) -> AsyncIterator[Opened]:
-    """The store in *parts*, or else the one that the settings name, which is closed on leaving."""
+    """
+    The store in *parts*, or else the store that the settings name, which is closed on leaving.
+    """
     given = parts.get("store")
     if given is not None:
         opened = await storage_around(given, settings.data)

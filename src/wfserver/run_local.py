@@ -41,7 +41,7 @@ class Watcher:
     """
     The user of a run: *on_event* is called with each event, and *decide* with each approval (it
     returns None if nobody can decide). *artifacts* is the folder for artifacts, made if there are
-    any.
+    artifacts.
     """
 
     on_event: Callable[[Event], None]

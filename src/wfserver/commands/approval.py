@@ -193,7 +193,9 @@ def _reviewed(
 
 
 def _rows_of(file: TextIO) -> tuple[Mapping[str, Any], str | None]:
-    """The `editedItems` in *file*, and the hash of the rows that they replace, if it is there."""
+    """
+    The `editedItems` in *file*, and the hash of the rows that they replace, if *file* has the hash.
+    """
     try:
         text = file.read()
         document = strictly(text, object_pairs_hook=_once)
@@ -307,7 +309,7 @@ def _put(detail: Any) -> None:
 
 
 def _assents(detail: Any) -> str | None:
-    """The number and names of those who have approved; None if one approval is enough."""
+    """The number and names of the people who have approved; None if one approval is enough."""
     by, required = detail["approvedBy"], detail["requiredApprovals"]
     if required == 1:
         return None

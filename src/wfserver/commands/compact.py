@@ -19,8 +19,9 @@ _PIECE = 1 << 20
 _BESIDE_S = 1.0
 _BESIDE_BYTES = 64 << 20
 """
-How long a copy beside a running server may take, and how large it may be. Writers wait until it is
-made and written back, which takes about twice as long again; they give up after 4.5 s.
+How long a copy beside a running server may take, and how large the copy may be. Writers wait until
+the copy is made and written back, which takes about twice as long again; writers give up after 4.5
+s.
 """
 
 

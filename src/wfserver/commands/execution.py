@@ -330,7 +330,7 @@ def redrive(
 
 
 def _put_plan(plan: Any) -> None:
-    """A line for each step, then what else the definition says differently."""
+    """Print a line for each step, then the other differences between the definitions."""
     rows = [(one["plan"], one["step"], one["begun"]) for one in plan["steps"]]
     put_table(("PLAN", "STEP", "BEGUN"), rows, None)
     for change in plan["changes"]:

@@ -72,7 +72,7 @@ async def _offer(url: str, key: str) -> None:
 def _http(key: str) -> "httpx2.AsyncClient":
     """
     A client that turns refusals, and a server that does not answer, into errors of the protocol: a
-    restart of the server fails only the calls at that time, whereas the SDK would end.
+    restart of the server fails only the calls at that time, whereas the SDK by itself would end.
     """
     import httpx2
 

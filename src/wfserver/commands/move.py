@@ -82,8 +82,8 @@ def move_command(invocation: Invocation, target: str, bucket: str | None) -> Non
 @define
 class ArtifactCopies:
     """
-    Compares artifacts with their checksums, and copies them to *to*; None: they stay. `missing`:
-    the storage keys of artifacts that are missing or damaged.
+    Compares artifacts with their checksums, and copies them to *to* (None: the artifacts stay).
+    `missing`: the storage keys of artifacts that are missing or damaged.
     """
 
     here: ArtifactFiles
@@ -114,7 +114,8 @@ async def _digest(
     files: ArtifactFiles, about: dict[str, Any], copy: BinaryIO | None = None
 ) -> str | None:
     """
-    The SHA-256 of an artifact's content, which is also written to *copy*; None: it is missing.
+    The SHA-256 of an artifact's content, which is also written to *copy*; None: the content is
+    missing.
     """
     found = sha256()
     try:

@@ -60,7 +60,9 @@ def drain(invocation: Invocation, id: str, undo: bool) -> None:
 
 
 def _from_when(node: Any) -> str:
-    """What the server takes soon: it reads its record only every `POLL_S` seconds."""
+    """
+    What the server takes, and from when on, in words: it reads its record only every `POLL_S` s.
+    """
     from adapters_runtime.engine.presence import POLL_S
 
     what = "nothing new" if node["draining"] else "executions again"

@@ -1,6 +1,6 @@
 """
 Backup and restore: one tar of a database copy and the artifacts. Keys are included on request only:
-with an archive that has none, nobody can read sealed records or sign a download.
+with an archive without keys, nobody can read sealed records or sign a download.
 
 The database is copied first. An artifact is stored before the record that names it, so the archive
 holds every artifact that the copy names (unless retention has deleted it). Quota counters are left
@@ -54,8 +54,9 @@ async def back_up(
     """
     Write the archive *file* (mode 600), complete or not at all. Returns its size in bytes.
 
-    *keys*: the file of the keys that seal the database, to include these and the signing key.
-    *artifacts*: the URL where artifacts are kept, which leaves them out; None: *data* holds them.
+    *keys*: the file of the keys that seal the database, to include those keys and the signing key.
+    *artifacts*: the URL where artifacts are kept, which leaves artifacts out; None: *data* holds
+    the artifacts.
 
     Raises `CommandFailed` if *file* exists or the store is no file, `StoreUnavailable`, `OSError`.
     """
@@ -142,7 +143,7 @@ def unpacked(file: Path, data: Path) -> Iterator[Path]:
 
     Everything happens inside *data*, which may be a mounted volume or lie in another user's folder.
     While the folder exists, no server starts on *data*. The folder is removed last, so the next
-    restore recognises one that was killed, and begins anew.
+    restore recognises a restore that was killed, and begins anew.
 
     Raises `CommandFailed` if *data* is in use or *file* is no archive of wfcore.
     """
@@ -177,7 +178,7 @@ def _require_empty(data: Path) -> None:
 
 
 def _clear(data: Path) -> None:
-    """Remove everything that a restore has made; the folder that marks it goes last."""
+    """Remove everything that a restore has made; the folder that marks the restore goes last."""
     if os.path.lexists(data / RESTORING):
         for name in _MADE:
             _remove(data / name)

@@ -47,7 +47,9 @@ def make_data_folder(data: Path) -> None:
 
 
 def trouble_with(data: Path) -> Trouble | None:
-    """The first reason why this process cannot work in *data*, which exists; None: it can."""
+    """
+    The first reason why this process cannot work in *data*, which exists; None: it can work there.
+    """
     return next(_troubles(data), None)
 
 
@@ -118,7 +120,8 @@ def signing_key(data: Path) -> bytes:
     """
     The key that signs download links: created once, kept in the data folder with mode 600.
 
-    Raises `CommandFailed` if it is not 32 bytes long: with an empty key anybody could sign links.
+    Raises `CommandFailed` if the key is not 32 bytes long: with an empty key anybody could sign
+    links.
     """
     path = data / SIGNING_KEY_FILE
     if not path.exists():

@@ -76,7 +76,7 @@ def _alive(pid: int) -> bool:
 
 
 def base_url(settings: "Settings") -> str:
-    """The address before paths: the public URL, the running server's, or the default one."""
+    """The address before paths: the public URL, the running server's URL, or the default URL."""
     own = f"http://{settings.host}:{settings.port}"
     return settings.public_url or noted_url(settings.data) or own
 

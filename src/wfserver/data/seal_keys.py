@@ -51,13 +51,15 @@ def read_keys(file: Path) -> list[str]:
 
 
 def add_key(file: Path) -> None:
-    """Put a new key before the others in *file*: it seals from now on, the others only open."""
+    """
+    Put a new key before the others in *file*. The new key seals from now on, the others only open.
+    """
     with alone(file.parent):  # of two rotations at once each keeps the other's key
         _write(file, [new_key(), *read_keys(file)])
 
 
 def put_before(file: Path, keys: Collection[str]) -> None:
-    """Put *keys* before those in *file*, which need not exist."""
+    """Put *keys* before the keys in *file*; *file* need not exist."""
     with alone(file.parent):
         own = read_keys(file) if file.exists() else []
         _write(file, tuple(dict.fromkeys([*keys, *own])))

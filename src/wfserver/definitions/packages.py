@@ -65,7 +65,8 @@ class LazyEnvironments:
 
 def _interpreters(settings: Settings) -> "Interpreters":
     """
-    The interpreters for steps. If steps run as users of their own: only those that all may run.
+    The interpreters for steps. If steps run as users of their own: only interpreters that every
+    user may run.
     """
     from adapters_runtime.code.languages import Interpreters
     from adapters_runtime.sandbox.isolation.config import UID

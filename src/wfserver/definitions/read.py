@@ -69,7 +69,7 @@ def checked(
 ) -> Definition:
     """
     The definition in *text*. With *runs_here* its languages must be able to run here. *javascript*:
-    the runtime of JavaScript and TypeScript for steps that name none.
+    the runtime of JavaScript and TypeScript for steps that name no runtime.
 
     Raises `InvalidDefinition` with every mistake, and its line in *source*.
     """

@@ -66,8 +66,8 @@ class Loaded:
 
 def played(path: str, only: str | None = None) -> Sequence[ScenarioResult]:
     """
-    The results of the scenarios in the file at *path*. *only*: a text in the names of those to
-    play.
+    The results of the scenarios in the file at *path*. *only*: a text in the names of the scenarios
+    to play.
 
     Raises the errors of `load`.
     """

@@ -86,7 +86,7 @@ def checks(
 def _serving(
     settings: Settings, require_servable: Callable[[Settings], None]
 ) -> CheckResult | None:
-    """The check that fails for what `serve` would refuse; None: it would refuse nothing."""
+    """The check that fails for what `serve` would refuse; None: `serve` would refuse nothing."""
     try:
         require_servable(settings)
     except (CommandFailed, WfError, OSError) as error:
@@ -146,7 +146,10 @@ def _tried(work_in: WorkIn, channel: str, to: str) -> CheckResult:
 def _providers(
     users: Mapping[str, Sequence[str]], providers: Mapping[str, Provider]
 ) -> CheckResult:
-    """The providers that are configured, and those that are not but have *users*: workflows."""
+    """
+    The configured providers, and the providers that are not configured but have *users*
+    (workflows).
+    """
     detail = "; ".join(map(described, providers.values())) or "none; AI steps need one"
     missing = [(name, users[name]) for name in sorted(users) if name not in providers]
     if (users or providers) and not is_available():

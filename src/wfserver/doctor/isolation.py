@@ -1,4 +1,4 @@
-"""The level of isolation of code steps on this machine, its gaps, and how to get a better one."""
+"""The level of isolation of code steps on this machine, its gaps, and how to get a better level."""
 
 import os
 import tempfile
@@ -65,10 +65,10 @@ _MARK = "container"
 @frozen
 class IsolationReport:
     """
-    A level of isolation: what it holds, what it lacks, and how to get a better one.
+    A level of isolation: what it holds, what it lacks, and how to get a better level.
 
-    `uncounted`: why no control group counts memory and processes of a step; None: one does.
-    `missed`: why steps cannot have a stronger level, by level. `refused`: the level is below
+    `uncounted`: why no control group counts memory and processes of a step; None: a control group
+    does. `missed`: why steps cannot have a stronger level, by level. `refused`: the level is below
     `minimum`, and code steps are not run.
     """
 

@@ -1,4 +1,7 @@
-"""The providers of models that are configured, and those that workflows name but are not."""
+"""
+The providers of models that are configured, and those that workflows name but that are not
+configured.
+"""
 
 import asyncio
 from collections.abc import Mapping, Sequence

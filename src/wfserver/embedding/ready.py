@@ -75,7 +75,7 @@ async def on_postgres(
 ) -> AsyncIterator[Services]:
     """
     Services over the PostgreSQL database at *url*, which several processes and machines may share;
-    closed on leaving. *folder*: the data folder with artifacts and keys, which all of them must
+    closed on leaving. *folder*: the data folder with artifacts and keys, which all processes must
     share as well. *parts* replace the defaults; the caller closes *parts*.
 
     Raises `MissingExtra` without the extras `server` and `postgres`, `InvalidInput` for a URL of

@@ -74,7 +74,8 @@ def new_runner(system: System, port: int | None = None) -> CodeStepRunner:
 
 def runner_of(system: System, port: int | None = None) -> StepRunner:
     """
-    The runner of code steps: the system's own, the one in the settings, or else `new_runner`.
+    The runner of code steps: the system's own runner, the runner in the settings, or else
+    `new_runner`.
 
     An entry point of the group `wfcore.runners` is called with the services, and returns a
     `StepRunner`. Raises `InvalidInput` for a name that no installed package offers.
@@ -102,7 +103,9 @@ def require_runner(name: str | None) -> "EntryPoint | None":
 
 
 def notifier_of(system: System) -> Notifier | None:
-    """The notifier: the system's own, or else one for the channels of the settings."""
+    """
+    The notifier: the system's own notifier, or else a notifier for the channels of the settings.
+    """
     settings = system.settings
     public, private = settings.public_url, settings.policy.private_callbacks
     return system.notifier or new_notifier(settings.notices, public, private, system.services)
@@ -112,8 +115,9 @@ async def able_to(settings: Settings, runner: StepRunner) -> tuple[frozenset[str
     """
     The capabilities of the executions that this server takes, and the capabilities that it has.
 
-    If other servers share the store, this one leaves them executions that need a language missing
-    here. A server that is alone takes everything: such a step fails at once with an explanation.
+    If other servers share the store, this server leaves them executions that need a language
+    missing here. A server that is alone takes everything: such a step fails at once with an
+    explanation.
     """
     states = await asyncio.to_thread(runner.languages)
     lacking = [language for language, state in states.items() if not state.available]
@@ -135,10 +139,10 @@ async def engine(
     address: str = "",
 ) -> AsyncIterator[Engine]:
     """
-    A running engine, with *runner* for code steps. *notifier* None: that of `notifier_of`. *able*,
-    *dispatch*, *present* and *address*: see `Engine`. *prices* None: those of the settings.
-    *traces* makes spans of calls. On leaving, running steps are drained, then ended, and *runner*
-    is closed.
+    A running engine, with *runner* for code steps. *notifier* None: the result of `notifier_of`.
+    *able*, *dispatch*, *present* and *address*: see `Engine`. *prices* None: the prices of the
+    settings. *traces* makes spans of calls. On leaving, running steps are drained, then ended, and
+    *runner* is closed.
     """
     settings = system.settings
     ai = new_ai_runner(settings, prices)

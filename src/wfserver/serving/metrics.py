@@ -37,7 +37,9 @@ from wfcore.usecases.services import Services
 FRESH_S = 5.0
 """How long gauges of the store are shown before they are read again."""
 MOST_MODELS = 50
-"""The most models with a label of their own, because users name them; others are `OTHER`."""
+"""
+The most models with a label of their own, because users name models; other models are `OTHER`.
+"""
 OTHER = "other"
 MOST_OPEN = 10_000
 """The highest count of open approvals."""
@@ -348,7 +350,9 @@ _NOT_BEGUN = ExecutionFilter(statuses=(ExecutionStatus.PENDING,), oldest_first=T
 
 
 async def _accepted(view: View, waiting: int, share: float) -> EpochMs | None:
-    """The time of acceptance of the execution that is older than *share* of the *waiting* ones."""
+    """
+    The time of acceptance of the execution that is older than *share* of the *waiting* executions.
+    """
     if not waiting:
         return None
     place = int(waiting * (1 - share)) + 1

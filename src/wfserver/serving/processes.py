@@ -9,7 +9,7 @@ sockets, and connections that arrive in between wait there.
 
 The first child is ready before the others start: it alone creates or migrates the store, and a
 mistake in the settings is reported once. A child that dies later is started again. If the parent is
-killed, the kernel kills the children, too, so that none of them keeps the port.
+killed, the kernel kills the children, too, so that no child keeps the port.
 """
 
 import asyncio
@@ -47,7 +47,7 @@ _SIGNALS = (*_STOPS, signal.SIGCHLD)
 class ServerProcess:
     """
     One child. On `up` it reports that it answers. `begun` is readable once all children answer, and
-    `leave` once this child must stop. `announces`: this child announces that all of them answer.
+    `leave` once this child must stop. `announces`: this child announces that all children answer.
     """
 
     number: int
@@ -76,7 +76,8 @@ class ServerProcess:
 
     async def all_answer(self) -> bool:
         """
-        Report that this child answers. If it `announces`, wait until all do. Returns `announces`.
+        Report that this child answers. If it `announces`, wait until all children answer. Returns
+        `announces`.
         """
         loop = asyncio.get_running_loop()
         await loop.sock_sendall(self.up, bytes([self.number]))
@@ -87,9 +88,9 @@ class ServerProcess:
 
 def fork_all(settings: Settings) -> ServerProcess:
     """
-    Fork the children. Returns in each child, which is the result. In the parent it raises
-    `SystemExit` with the children's status once all have ended. Raises `OSError` if the port is
-    taken.
+    Fork the children. Returns in each child; the result is that child. In the parent, raises
+    `SystemExit` with the children's status once all children have ended. Raises `OSError` if the
+    port is taken.
     """
     return _Parent(settings.processes, settings.host, settings.port).run()
 

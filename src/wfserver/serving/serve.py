@@ -64,13 +64,14 @@ class Stopping:
         """
         Stop at SIGTERM and SIGINT.
 
-        The handlers are not the event loop's own, because these run even if the loop hangs.
+        The handlers are not the event loop's own, because these handlers run even if the loop
+        hangs.
         """
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, self._on_signal)
 
     def heed(self, leave: socket.socket) -> None:
-        """Stop also once *leave* is readable; one signal may come on top."""
+        """Stop also once *leave* is readable; one signal may come as well."""
         self._loop.add_reader(leave, self._left, leave)
 
     def _left(self, leave: socket.socket) -> None:

@@ -163,7 +163,7 @@ def _answering_processes(
 
 
 async def _drop_caches(context: Context) -> None:
-    """Drop the caches of the application, and those of the store if it is available."""
+    """Drop the caches of the application, and the caches of the store if the store is available."""
     context.responses.clear()
     drop: Callable[[], Awaitable[None]] | None
     drop = getattr(context.services.store, "drop_caches", None)
@@ -181,7 +181,7 @@ def require_servable(settings: Settings) -> None:
 
 
 def offers_agents(settings: Settings) -> bool:
-    """Whether there is `/mcp`. Raises `CommandFailed` if the extra for it is not installed."""
+    """Whether there is `/mcp`. Raises `CommandFailed` if the extra `mcp` is not installed."""
     if settings.agents and find_spec("mcp") is None:
         raise CommandFailed(f"WFCORE_MCP needs an extra: {install('mcp')}")
     return settings.agents
@@ -189,7 +189,10 @@ def offers_agents(settings: Settings) -> bool:
 
 @asynccontextmanager
 async def open_traces(settings: Settings) -> AsyncIterator[Traces | None]:
-    """The maker of spans; None: traces are off. Raises `InvalidInput` without the extra."""
+    """
+    The maker of spans; None: traces are off. Raises `InvalidInput` if the extra `otel` is not
+    installed.
+    """
     if not settings.traces or os.environ.get("OTEL_SDK_DISABLED", "").lower() == "true":
         yield None
         return

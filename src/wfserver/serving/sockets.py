@@ -1,6 +1,6 @@
 """
 The sockets of a server. A client of `localhost` may use IPv4 or IPv6, so a server on the loopback
-listens at both: otherwise another process could take the other one and receive API keys. CS-21.
+listens at both: otherwise another process could take the other address and receive API keys. CS-21.
 """
 
 import errno
@@ -15,7 +15,7 @@ _TRIES = 50
 
 def listen(host: str, port: int, shared: bool = False) -> tuple[socket.socket, ...]:
     """
-    Listening sockets for *host* and *port*, the one for *host* first. Port 0: a free port.
+    Listening sockets for *host* and *port*, the socket for *host* first. Port 0: a free port.
 
     *shared*: other processes of the same user may listen there, too. Raises `OSError` if the port
     is taken.

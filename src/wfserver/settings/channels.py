@@ -1,8 +1,8 @@
 """
 The settings of the channels of notices.
 
-`WFCORE_SMTP_URL` makes the channel `mail`, `WFCORE_NOTIFY_<NAME>` one with that name in small
-letters.
+`WFCORE_SMTP_URL` makes the channel `mail`, `WFCORE_NOTIFY_<NAME>` makes a channel with that name in
+small letters.
 """
 
 import re

@@ -106,7 +106,7 @@ def ports_of(settings: Settings, port: int | None = None) -> tuple[int, ...]:
 
 
 def ports_named(texts: Iterable[str]) -> Iterator[int]:
-    """The ports of the URLs in *texts*; without a port, the usual ones of the scheme."""
+    """The ports of the URLs in *texts*; without a port, the usual ports of the scheme."""
     for text in texts:
         for scheme, place in _URL.findall(text):
             for one in place.rpartition("@")[2].split(","):

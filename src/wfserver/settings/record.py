@@ -317,7 +317,7 @@ def _policy(env: Mapping[str, str], shared: bool, notices: NoticeSettings, folde
 
 def take_environment(file: str | None = None) -> ChainMap[str, str]:
     """
-    The environment over the file of settings: *file*, or the one that the environment names. Keys
+    The environment over the file of settings: *file*, or the file that the environment names. Keys
     are removed from the process's own environment, so that no child process inherits them. AI-6.
 
     Raises `InvalidInput` for a file that cannot be read.
@@ -434,7 +434,9 @@ _LOOPBACK = ("localhost", "127.0.0.1", "[::1]")
 
 
 def _hosts(env: Mapping[str, str], name: str, public: str | None) -> frozenset[str] | None:
-    """Host names, from a list with commas or spaces, and the public one. None, or `*`: any."""
+    """
+    Host names, from a list with commas or spaces, and the public host name. None, or `*`: any.
+    """
     given = env.get(name, "").replace(",", " ").lower().split()
     if given == ["*"] or (not given and public is None):
         return None

@@ -29,7 +29,8 @@ _EVERYBODY = ("common", "organizations", "consumers", "9188040d-6c67-4c5b-b112-3
 class SignOnSettings:
     """
     The settings of an identity provider. `secret` None: a public client. `name`: the label of the
-    button. `trusts_email`: an email counts even if the provider does not say that it is verified.
+    button. `trusts_email`: an email counts even if the provider does not say that the email is
+    verified.
     """
 
     issuer: str
@@ -77,7 +78,9 @@ def _domains(env: Mapping[str, str]) -> frozenset[str]:
 
 
 def sign_on_with(settings: SignOnSettings | None, clock: Clock) -> SignOn | None:
-    """The sign-on of *settings*; None: there is none. Raises `CommandFailed` without the extra."""
+    """
+    The sign-on of *settings*; None: no sign-on is set up. Raises `CommandFailed` without the extra.
+    """
     if settings is None:
         return None
     if find_spec("authlib") is None:

@@ -108,7 +108,7 @@ def _paths(env: Mapping[str, str], name: str) -> tuple[str, ...]:
 
 
 def switch(env: Mapping[str, str], name: str, default: bool) -> bool:
-    """Whether the variable *name* is 1; it may be 0 as well. Raises `InvalidInput`."""
+    """Whether the variable *name* is 1; the variable may be 0 as well. Raises `InvalidInput`."""
     text = env.get(name) or str(int(default))
     if text not in ("0", "1"):
         raise InvalidInput(name, "must be 0 or 1")

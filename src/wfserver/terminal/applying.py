@@ -1,4 +1,6 @@
-"""Applying definitions from a file or a folder: preview, apply, delete those that are missing."""
+"""
+Applying definitions from a file or a folder: preview, apply, delete workflows that are missing.
+"""
 
 import sys
 from collections.abc import Mapping, Sequence
@@ -85,7 +87,8 @@ def _require_unlike(texts: Sequence[Written]) -> None:
 
 def require_tests(file: str) -> None:
     """
-    Play the scenarios beside *file*: those in a folder, or those named after a definition.
+    Play the scenarios beside *file*: the scenarios in a folder, or the scenarios named after a
+    definition.
 
     Raises `CommandFailed` if a scenario does not go as expected, `InvalidDefinition` for mistakes
     in the files.
@@ -133,7 +136,7 @@ def preview(
     texts: Sequence[Written],
     gone: Sequence[Any],
 ) -> int:
-    """Show what applying would change. Returns `DIFFERS` if that is anything, else 0."""
+    """Show what applying would change. Returns `DIFFERS` if anything would change, else 0."""
     found = preview_all(perform, owner, texts)
     deleted = [{"id": one["id"], "name": one["name"], "change": "deleted"} for one in gone]
     if invocation.json:
@@ -154,8 +157,8 @@ def preview_all(perform: Perform, owner: str, texts: Sequence[Written]) -> list[
 
 def apply_all(perform: Perform, owner: str, texts: Sequence[Written]) -> list[Any]:
     """
-    Apply all definitions. One that fails is tried again after the others, because its chains may
-    name workflows that those define.
+    Apply all definitions. A definition that fails is tried again after the others, because its
+    chains may name workflows that the others define.
     """
     done: dict[str, Any] = {}
     left = list(texts)

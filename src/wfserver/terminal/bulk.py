@@ -1,4 +1,7 @@
-"""Acting on all executions that a filter finds: they are shown first, and changed after a yes."""
+"""
+Acting on all executions that a filter finds: the executions are shown first, and changed after a
+yes.
+"""
 
 import sys
 from collections.abc import Callable, Iterable, Mapping
@@ -50,7 +53,8 @@ def act_on_each(
     yes: bool,
 ) -> int:
     """
-    Show the executions that the filter finds, oldest first, and act on each; 1: one was refused.
+    Show the executions that the filter finds, oldest first, and act on each. Returns 1 if the act
+    on an execution was refused.
     """
     if not query["status"]:
         raise click.UsageError(f"None of these statuses can be {done}")
@@ -91,7 +95,7 @@ def agreed(what: str, lines: Iterable[str], yes: bool) -> None:
 def _found(
     perform: Perform, query: Mapping[str, Any], *, passes_redriven: bool
 ) -> tuple[list[Any], int]:
-    """The oldest executions to act on, and the number of younger ones that were not read."""
+    """The oldest executions to act on, and the number of younger executions that were not read."""
     since = query["since"]
     while True:
         found = perform(
@@ -116,7 +120,9 @@ def _redriven(perform: Perform, id: str) -> bool:
 def _acted(
     perform: Perform, operation: Operation[Any], id: str, more: Mapping[str, bool]
 ) -> dict[str, str | None]:
-    """The result for one execution; a refusal is a result, too, so that the others follow."""
+    """
+    The result for one execution; a refusal is a result, too, so that the other executions follow.
+    """
     try:
         answer = perform(operation, id=id, **more)
     except (WfError, CommandFailed) as refused:

@@ -61,7 +61,7 @@ class Invocation:
         that the environment may name a server elsewhere.
 
         Raises `WrongSetting` with all settings that are wrong, and `UsageError` if a server
-        elsewhere was named, because that has settings of its own.
+        elsewhere was named, because that server has settings of its own.
         """
         from wfcore.errors import InvalidInput
         from wfserver.settings.file import WrongSetting

@@ -85,7 +85,7 @@ def put_table(heads: Sequence[str], rows: Iterable[Sequence[object]], total: int
     """
     Print rows under headings, the most important columns first; a terminal gets those that fit.
 
-    Says how many more rows there are, or that there are none.
+    Says how many more rows there are, or that there are no rows.
     """
     cells = [tuple(_cell(value) for value in row) for row in rows]
     if not cells:
@@ -101,7 +101,10 @@ def put_table(heads: Sequence[str], rows: Iterable[Sequence[object]], total: int
 
 
 def _aligned(rows: Sequence[tuple[str, ...]], room: int | None) -> list[str]:
-    """*rows* as lines with aligned columns; columns beyond *room* are left out, the last is cut."""
+    """
+    *rows* as lines with aligned columns; columns beyond *room* are left out, the last column is
+    cut.
+    """
     if room is not None:
         rows = [(*(_cut(cell, _MOST_CELL) for cell in row[:-1]), row[-1]) for row in rows]
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]

@@ -1,10 +1,11 @@
 """
 The rows of an approval while a reviewer changes them: lines of text in, checked rows out.
 
-As for every other way to approve, `wfcore.rules.approval` decides which changes are allowed. It is
-called after each change, so that a mistake is reported at once. Printing is the task of `review`.
+As for every other way to approve, `wfcore.rules.approval` decides which changes are allowed.
+`wfcore.rules.approval` is called after each change, so that a mistake is reported at once. Printing
+is the task of `review`.
 
-Keys and headings may contain blanks: of all names with which a line may begin, the longest one
+Keys and headings may contain blanks: of all names with which a line may begin, the longest name
 counts, and quotation marks resolve what remains unclear. Rows keep their numbers while others are
 dropped, so that the numbers on the screen stay valid.
 """
