@@ -125,7 +125,7 @@ def code_step(name: str = "work", **fields: Any) -> CodeStep:
 
 
 def definition(*steps: Step, **fields: Any) -> Definition:
-    """A definition with these steps, or with one code step if none are given."""
+    """A definition with *steps*, or with one code step if no steps are given."""
     chosen = steps or (code_step(),)
     written = tuple({"name": step.name} for step in chosen)
     return Definition(

@@ -85,7 +85,7 @@ _TEMPLATE = re.compile(r"\{\{((?:(?!\}\}).)*)\}\}", re.DOTALL)
 
 
 class PathTemplates:
-    """Templates with dotted paths only: `{{ steps.fetch.output }}`. Enough for rules."""
+    """Templates with dotted paths only: `{{ steps.fetch.output }}`. These are enough for rules."""
 
     def render(
         self,
@@ -144,7 +144,9 @@ def _problems(text: str, known: Mapping[str, Collection[str] | None]) -> Iterato
 
 
 class PlainCalendar:
-    """Cron expressions of numbers and `*` only; time zones as Python knows them."""
+    """
+    A calendar of cron expressions with numbers and `*` only, in the time zones that Python knows.
+    """
 
     def problems(self, cron: str, timezone: str) -> Mapping[str, str]:
         found: dict[str, str] = {}

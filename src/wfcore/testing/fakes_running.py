@@ -47,9 +47,10 @@ def counters_in_memory() -> memory.MemoryCounters:
 @frozen
 class ScriptedRunner:
     """
-    A step runner with a script: an async function of the job that returns the end of the attempt.
+    A step runner with a script: an async function of the job and `say` that returns the end of the
+    attempt.
 
-    `ScriptedRunner(lambda job, say: …)`; the function may wait and be cancelled.
+    `ScriptedRunner(script)`; the script may wait and be cancelled.
     """
 
     script: Callable[[Job, Say], Awaitable[StepEnd]]

@@ -71,7 +71,9 @@ _handles = st.sampled_from((0, 1))
 
 @define(eq=False)
 class OpenUnit:
-    """A unit of work in a task of its own, as in a use case, and the changes it has collected."""
+    """
+    A unit of work in its own task, as in a use case, with the changes that the unit has collected.
+    """
 
     orders: "asyncio.Queue[Any]"
     task: "asyncio.Task[None]"
@@ -98,7 +100,7 @@ class OpenUnit:
         return True
 
     async def leave(self) -> None:
-        """End the task, and with it the unit."""
+        """End the task and the unit."""
         await self.orders.put(None)
         await self.task
 
@@ -208,7 +210,9 @@ class StoreComparison(RuleBasedStateMachine):
 
     @rule(unit=_units, id=ids, status=st.sampled_from(ExecutionStatus))
     def move(self, unit: str, id: str, status: ExecutionStatus) -> None:
-        """Put an execution with another status. Its worker keeps a RUNNING execution."""
+        """
+        Put an execution with another status. The worker keeps the execution only if it is RUNNING.
+        """
         self._begin(unit)
         run = self._seen(unit, Execution, id)
         if run is not None:

@@ -44,7 +44,7 @@ class AuditContract:
 
     async def test_the_audit_log_is_read_on_from_an_entry(self, store: Store) -> None:
         """
-        `since` returns entries from an instant on, behind a given id, oldest first, up to a limit.
+        `list` returns entries from an instant on, behind a given id, oldest first, up to a limit.
         """
         await keep(store, *(make.audit_entry(f"aud_{n}", at=at(n)) for n in (3, 1, 2, 4)))
         async with store.view() as view:

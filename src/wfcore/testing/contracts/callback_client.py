@@ -65,7 +65,7 @@ class CallbackClientContract(Awaited):
     async def test_whatever_is_answered_is_an_answer(
         self, callback_client: CallbackClient, peer: ScriptedReceiver, given_status: int
     ) -> None:
-        """An answer of any status is returned; none raises an exception."""
+        """An answer of any status is returned; no status raises an exception."""
         peer.answers(given_status)
         assert await callback_client.post(peer.url, HEADERS, b"{}") == CallbackAnswer(given_status)
 

@@ -248,7 +248,7 @@ class ClaimContract:
     async def test_of_racing_claims_of_one_execution_one_gets_it(
         self, store: Store, another: Store
     ) -> None:
-        """A queue that delivers the same id to two machines starts it once."""
+        """An execution starts once even if a queue delivers its id to two machines."""
         await keep(store, *(make.execution(f"e{n}") for n in range(20)))
         handles = [(store, "w1"), (another, "w2"), (another, "w3"), (store, "w4")]
         for n in range(20):
@@ -354,7 +354,7 @@ class ClaimContract:
     async def test_a_lease_outlives_puts_of_its_worker_only(
         self, store: Store, elapse: Elapse
     ) -> None:
-        """A put that keeps the worker keeps the lease; a put without a worker ends it."""
+        """A put that keeps the worker keeps the lease; a put without a worker ends the lease."""
         await store.enlist("w1")
         await keep(store, make.execution("e1"), make.execution("e2"), make.execution("e3"))
         for run in await store.claim("w1", LEASE, MANY, 3):

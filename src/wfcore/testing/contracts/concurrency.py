@@ -200,8 +200,8 @@ class ConcurrencyContract:
         self, store: Store, another: Store
     ) -> None:
         """
-        Of the units that each saw room and ask for it, the units beyond the limit are stale and
-        change nothing.
+        Of racing units that each saw room, as many commit as the limit allows. Each unit beyond the
+        limit is stale and changes nothing.
         """
 
         async def start(number: int) -> bool:

@@ -67,7 +67,7 @@ class HeadContract:
         assert results_of(await stored(store)) == results_of(with_results())
 
     async def test_some_outputs_of_a_head(self, store: Store) -> None:
-        """The outputs of some steps can be read without the others."""
+        """The outputs of some steps can be read without the outputs of other steps."""
         await keep(store, with_results())
         async with store.view() as view:
             run = await filled(view, await head(view), {"loop"})
@@ -78,7 +78,7 @@ class HeadContract:
             assert await filled(view, run) == await stored(store)
 
     async def test_the_output_of_the_execution(self, store: Store) -> None:
-        """The execution's own large output is read by itself."""
+        """The large output of the execution itself can be read without the outputs of steps."""
         completed = ExecutionStatus.COMPLETED
         await keep(store, with_results(status=completed, output=ROWS, completed_at=make.NOW))
         async with store.view() as view:
@@ -208,7 +208,8 @@ class HeadContract:
         self, store: Store, another: Store
     ) -> None:
         """
-        If the old execution changes meanwhile, the new one gets the results as read, or is stale.
+        If the old execution changes meanwhile, the new execution gets the results as read, or its
+        unit is stale.
         """
         await keep(store, with_results())
         async with store.unit() as unit:
@@ -225,7 +226,8 @@ class HeadContract:
         self, store: Store, another: Store
     ) -> None:
         """
-        If retention deletes the old execution meanwhile, the new one gets the results, or is stale.
+        If retention deletes the old execution meanwhile, the new execution gets the results as
+        read, or its unit is stale.
         """
         await keep(store, with_results(status=ExecutionStatus.FAILED, completed_at=make.NOW))
         async with store.unit() as unit:

@@ -205,8 +205,8 @@ class ListContract:
 
     async def test_definitions_in_use(self, store: Store) -> None:
         """
-        The definitions in use are each workflow's current one and those of unfinished executions.
-        PK-6.
+        The definitions in use are the current definition of each workflow, and the definitions of
+        unfinished executions. PK-6.
         """
         running, ended = ExecutionStatus.RUNNING, ExecutionStatus.COMPLETED
         await keep(

@@ -126,7 +126,7 @@ class ModelsContract(Awaited):
             await models.ask(self.question())
 
     async def test_unknown_provider(self, models: Models) -> None:
-        """The error for a provider that is not configured names it."""
+        """The error for a provider that is not configured names the provider."""
         with pytest.raises(ModelRefused, match="nobody"):
             await models.ask(ModelRequest("nobody:model", "Say it"))
 

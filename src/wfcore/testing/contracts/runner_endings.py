@@ -123,7 +123,9 @@ class EndingContract:
 
     @pytest.mark.parametrize("given_times", [1, 4])
     async def test_cancel(self, runner: StepRunner, given_times: int) -> None:
-        """A cancelled run raises once everything is dead, however often it is cancelled."""
+        """
+        A cancelled run raises once all its processes are dead, however often the run is cancelled.
+        """
         said = Lines()
         asked = job(_LEAVE_DAEMONS + _WAIT, log=True)
         running = asyncio.ensure_future(runner.run(asked, said))

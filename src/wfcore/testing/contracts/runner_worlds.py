@@ -81,7 +81,7 @@ open("real", "w").write("1")
 
     async def test_a_folder_as_output_file(self, runner: StepRunner) -> None:
         """
-        A folder at WF_OUTPUT fails the step with an error that names it; the printed lines are
+        A folder at WF_OUTPUT fails the step with an error about WF_OUTPUT; the printed lines are
         kept.
         """
         source = "import os; print('seen'); os.mkdir(os.environ['WF_OUTPUT'])"

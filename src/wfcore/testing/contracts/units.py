@@ -285,7 +285,7 @@ class UnitContract:
     async def test_of_racing_puts_of_a_new_record_one_wins(
         self, store: Store, another: Store, given_record: Any
     ) -> None:
-        """However many handles put the same new record, it is stored once."""
+        """A new record is stored once, however many handles put the record at the same time."""
         tries = (keep(handle, given_record) for handle in (store, another) * 4)
         ends = await asyncio.gather(*tries, return_exceptions=True)
         assert sorted(type(end).__name__ for end in ends) == ["NoneType"] + ["Stale"] * 7

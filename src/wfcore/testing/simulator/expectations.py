@@ -50,7 +50,7 @@ class Expectations:
 
     def shown(self, approval: Approval) -> None:
         """
-        Note the decision that a page showed. Raises `Violation` if another one was acknowledged.
+        Note the decision shown by a page. Raises `Violation` if another decision was acknowledged.
         """
         if approval.status is ApprovalStatus.PENDING:
             return

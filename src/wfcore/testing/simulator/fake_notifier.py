@@ -1,8 +1,8 @@
 """
-The fake notifier: takes the notices of every process, and checks what was sent and what is missing.
+The fake notifier: takes the notices of every process, and checks the sent and the missing notices.
 
 The notifier refuses some attempts, drawn from the world's seed. A notice that was taken counts as
-sent, even if the process died before it could record that. NT-1, NT-4, NT-5.
+sent, even if the process died before recording the attempt. NT-1, NT-4, NT-5.
 """
 
 from collections.abc import Iterator, Mapping

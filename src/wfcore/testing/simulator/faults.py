@@ -95,7 +95,7 @@ class Temper:
     """
     The frequency of faults in a world. `kinds`: the kinds that occur. `gap`: the average number of
     calls before a fault, of the calls that this fault could hit. `slow`: a regular expression for
-    the labels of slow tasks, of whose calls one in three is delayed.
+    the labels of slow tasks. One in three calls of a slow task is delayed.
     """
 
     kinds: frozenset[FaultKind] = frozenset()

@@ -15,7 +15,9 @@ from wfcore.time import DAY
 STORM_MS = 12_000
 """The time in ms within which most acts begin."""
 GRID_MS = 500
-"""The grid of times in ms: most instants and durations are multiples of it, so events coincide."""
+"""
+The grid of times in ms. Most instants and durations are multiples of the grid, so events coincide.
+"""
 SLOW = (
     *("/scheduler", "/claims", "/heart", ":", "/decide", "/cancel", "/start", "/trigger"),
     *(r"n1\.\d+/", r"n1\.\d+/scheduler", r"n2\.\d+/scheduler"),
@@ -28,8 +30,8 @@ The labels of tasks that may be slow in a world: all tasks of a kind, or the tas
 @frozen
 class Weather:
     """
-    The faults of a world, and the conditions that make them worst: the number of nodes, the actions
-    of steps, and the sources of executions.
+    The faults of a world, and the conditions that make these faults worst: the number of nodes, the
+    actions of steps, and the sources of executions.
     """
 
     temper: Temper

@@ -31,8 +31,8 @@ def one_voice_each(approval: Approval, accounts: Rows) -> None:
 
 def enough_agreed(approval: Approval, step: object, accounts: Rows) -> None:
     """
-    Raise `Violation` if too few people agreed: of all humans, or of the people that each stage
-    names.
+    Raise `Violation` if fewer people agreed than *step* demands: humans, people in all, and people
+    of each stage.
     """
     if not isinstance(step, ApprovalStep):
         return

@@ -113,7 +113,9 @@ class Invariants:
             require(held[worker] <= self._places, "too many places", f"{worker} {held[worker]}")
 
     def _no_one_robbed(self, tables: Tables, changes: Changes) -> None:
-        """A living worker keeps its executions, and none of them is interrupted. EX-11."""
+        """
+        A living worker keeps its executions, and no execution of the worker is interrupted. EX-11.
+        """
         for id, after in changes[EXECUTIONS.name].items():
             before: Execution | None = tables[EXECUTIONS.name].get(id)
             if after is None or before is None or before.worker is None or after.worker:
@@ -267,9 +269,7 @@ def _asks(world: _After, run: Execution) -> bool:
 
 
 def _asks_once(world: _After, new: Approval) -> None:
-    """
-    Whenever an approval about a budget opens, no other one of the same execution is open. BU-4.
-    """
+    """No other approval about the budget of the same execution is open. BU-4."""
     run: Execution = world.get(EXECUTIONS.name, new.execution_id)
     waiting = [r for r in run.step_results.values() if r.status is StepStatus.AWAITING_APPROVAL]
     others = {result.approval_id for result in waiting} - {new.id}

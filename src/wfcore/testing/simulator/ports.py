@@ -21,8 +21,8 @@ BIRTH = 1_700_000_000_000
 class WallClock:
     """
     The clocks of one machine: the scheduler's time, and a wall clock that may have jumped away from
-    it. *ahead*: the initial error of the wall clock in ms. `known`: the times that the processes of
-    the machine keep in a file.
+    that time. *ahead*: the initial error of the wall clock in ms. `known`: the times that the
+    processes of the machine keep in a file.
     """
 
     def __init__(self, scheduler: WorldScheduler, ahead: int = 0) -> None:

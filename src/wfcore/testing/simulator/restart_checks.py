@@ -1,5 +1,6 @@
 """
-The checks of what began again after a worker had died, against the promise of each execution.
+The checks of steps and children that began again after a worker had died, against the promise of
+each execution.
 
 The checks read the logs and follow the parents, and use no rule of the core. EX-12, EX-14, EX-24,
 EX-25, EX-26.
@@ -86,8 +87,9 @@ def _restarted(log: tuple[Event, ...]) -> Iterator[str]:
 
 def _children_again(run: Execution, tables: Tables) -> Iterator[str]:
     """
-    Steps that started another child after a worker's death had ended one, or after a child had been
-    cancelled while it, or an execution below it, was interrupted.
+    The steps that started another child although a worker's death had ended the child before, or
+    although the child before was cancelled during its own interruption or that of an execution
+    below.
     """
     runs: Mapping[Any, Execution] = tables[EXECUTIONS.name]
     for child in runs.values():

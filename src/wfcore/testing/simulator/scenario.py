@@ -37,12 +37,12 @@ class WorldScenario:
     The complete description of a simulated world. The same scenario gives the same trace.
 
     `locks`: the store learns at once that a process died. `durable`: a commit is safe before it is
-    answered. `storm`: how long faults occur at least; they go on until every act is over. `skews`:
-    how far the clock of each node is ahead of the store's own clock, which never jumps; if empty,
-    all nodes share one clock, and the store uses the time of its process. `tick`: how long a call
-    takes. `order`, `levels`: the order of tasks that are ready at the same time, see
-    `scheduler.TurnOrder`. `faults`: the faults by site; empty before the first play. Times are in
-    ms.
+    answered. `storm`: the least time with faults. Faults occur until every act is over, too.
+    `skews`: how far the clock of each node is ahead of the store's own clock, which never jumps. If
+    `skews` is empty, all nodes share one clock, and the store uses the time of its process. `tick`:
+    how long a call takes. `order`, `levels`: the order of tasks that are ready at the same time,
+    see `scheduler.TurnOrder`. `faults`: the faults by site; empty before the first play. Times are
+    in ms.
     """
 
     seed: int

@@ -31,7 +31,8 @@ PEOPLE = (
     Principal(make.account("acc_cyd", plan=PLAN)),
 )
 """
-The people. The first owns all workflows, the second may EDIT them, the third is only an approver.
+The people. The first person owns all workflows, the second may EDIT the workflows, the third is
+only an approver.
 """
 DAN = "dan@example.org"
 """The email of a person without an account, who decides by personal links."""

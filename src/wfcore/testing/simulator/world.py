@@ -180,8 +180,7 @@ class World:
 
     def _send_the_rest(self, post: FakeNotifier) -> None:
         """
-        Send the remaining notices when they are due. Raises `Violation` for a notice that is never
-        sent.
+        Send the remaining notices when due. Raises `Violation` for a notice that stays unsent.
         """
         post.calm = True
         notices: Mapping[Any, Notice] = self.disk.tables[NOTICES.name]
@@ -325,7 +324,8 @@ class World:
 
     def disturbed(self, fault: InjectedFault, call: PortCall) -> None:
         """
-        Note how long leases may run out because of *fault*: while it lasts, and for a while after.
+        Note how long leases may run out because of *fault*: during the fault, and for a while
+        after.
         """
         if call.name != "extend" and fault.kind not in DISTURBING:
             return

@@ -23,7 +23,7 @@ def amounts(least: str = "0") -> st.SearchStrategy[str]:
 
 @cache
 def usages(priced: bool = False) -> st.SearchStrategy[Usage]:
-    """Usage of one call; its cost may be unknown unless *priced*."""
+    """Usages of one call. The cost may be unknown unless *priced*."""
     cost = amounts() if priced else amounts() | st.none()
     counts = st.integers(0, 10_000)
     return st.builds(Usage, counts, counts, cost)
@@ -31,13 +31,13 @@ def usages(priced: bool = False) -> st.SearchStrategy[Usage]:
 
 @cache
 def interruptions() -> st.SearchStrategy[OnInterrupt | None]:
-    """The `onInterrupt` of a code or AI step, or none."""
+    """The `onInterrupt` of a code or AI step, or None."""
     return st.sampled_from((None, None, *OnInterrupt))
 
 
 @cache
 def labels() -> st.SearchStrategy[tuple[str, ...]]:
-    """Labels that a worker must carry; most steps have none."""
+    """Labels that a worker must carry; most steps have no labels."""
     return st.sampled_from(((), (), ("gpu",), ("eu-1", "gpu")))
 
 
@@ -63,7 +63,7 @@ _SCALARS: tuple[JsonObject, ...] = (
 
 @cache
 def schemas() -> st.SearchStrategy[dict[str, Any]]:
-    """JSON Schemas of objects, like those that people write for answers."""
+    """JSON Schemas of objects, similar to the schemas that people write for answers."""
     return objects(st.recursive(st.sampled_from(_SCALARS), _around, max_leaves=6))
 
 

@@ -1,10 +1,10 @@
 """
 Test vectors, as JSON: inputs and expected outputs, for clients in other languages.
 
-`load("signatures")` gives a document `{about, groups: {name: {about, cases}}}`; a case has a
-`name`, what is `given`, and what to `expect`. The files are generated from the rules by
-`python -m wfcore.testing.vectors`; a test checks that they are up to date. To copy them
-into a project of another language: `python -m wfcore.testing.vectors FOLDER`.
+`load("signatures")` returns a document `{about, groups: {name: {about, cases}}}`. A case has a
+`name`, the input `given` and the output `expect`. The files are generated from the rules by `python
+-m wfcore.testing.vectors`; a test checks that they are up to date. To copy them into a project of
+another language: `python -m wfcore.testing.vectors FOLDER`.
 """
 
 import json
