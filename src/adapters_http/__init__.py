@@ -1,1 +1,1 @@
-"""The HTTP door: one table of routes over the use cases."""
+"""The HTTP adapter: one table of routes over the use cases."""

@@ -1,4 +1,7 @@
-"""The ASGI application: the table of routes behind one pipeline. Can be mounted anywhere."""
+"""
+The ASGI application: the table of routes behind one pipeline. The application can be mounted
+anywhere.
+"""
 
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
@@ -63,7 +66,7 @@ def _routes_with(console: bool, agents: bool) -> RouteTree:
 
 
 def _sharing(origins: Sequence[str]) -> Sequence[Middleware]:
-    """The middleware that lets pages of *origins* call with a key, and without cookies."""
+    """The middleware that lets pages of *origins* call the API with a key, and without cookies."""
     if not origins:
         return ()
     return (
@@ -81,8 +84,8 @@ def create_app(services: Services, config: HttpConfig | None = None) -> Applicat
     """
     The HTTP interface over *services*.
 
-    The lifespan of the application enters `config.lifespan`. An application that mounts this one
-    must enter it instead.
+    The lifespan of the application enters `config.lifespan`. An application that mounts this
+    application must enter `config.lifespan` instead.
     """
     chosen = config or HttpConfig()
 

@@ -75,7 +75,7 @@ async def _by_key_after_body(request: Request, route: Route, receive: Receive) -
 
 
 async def _by_webhook(request: Request, route: Route, receive: Receive) -> None:
-    """Existence and size here; the other checks are those of `admit_webhook`. WH-13."""
+    """Check existence and size; `admit_webhook` does the other checks. WH-13."""
     webhook = await find_webhook(request.services, request.params["id"])
     request.webhook = webhook
     await read(request, route, receive)
@@ -94,8 +94,8 @@ async def _by_webhook(request: Request, route: Route, receive: Receive) -> None:
 
 async def _by_agent(request: Request, route: Route, receive: Receive) -> None:
     """
-    As by key, but in a header, and never a key that may decide approvals. MC-4. The body is parsed
-    strictly before the SDK parses it in its own way.
+    Admit as by key, but only a key in a header, and never a key that may decide approvals. MC-4.
+    The body is parsed strictly before the SDK parses it in its own way.
     """
     assert route.scope is not None
     allowed = request.context.config.cors_origins
@@ -131,7 +131,8 @@ async def _signed_in(request: Request, scopes: Collection[Scope]) -> Principal:
 async def require_readmission(request: Request, route: Route) -> None:
     """
     Raises `Unauthenticated`, `AccountBlocked` or `PersonalLinkOver` if the credential that admitted
-    the caller would be refused now. Counts and records nothing, and extends no session. SE-12.
+    the caller would be refused now. No use is counted or recorded, and no session is extended.
+    SE-12.
     """
     services = request.services
     keys = (header_credentials if route.auth is Auth.AGENT else credentials_of)(request)
@@ -154,7 +155,7 @@ async def _to_login(request: Request, route: Route, receive: Receive) -> None:
 
 
 async def _to_page(request: Request, route: Route, receive: Receive) -> None:
-    """As with a session, but the audit log does not note a page that is opened signed out."""
+    """Admit as with a session, but without an audit entry if a page is opened signed out."""
     refuse_cross_site(request)
     refuse_silent_browser(request)
     request.who = await _signed_in(request, route.visitor_scopes)
@@ -162,7 +163,9 @@ async def _to_page(request: Request, route: Route, receive: Receive) -> None:
 
 
 async def _by_personal_link(request: Request, route: Route, receive: Receive) -> None:
-    """The link names the approval and the person; cookies and keys are ignored. PL-1."""
+    """
+    Admit the person in the link to the approval in the link; cookies and keys are ignored. PL-1.
+    """
     refuse_cross_site(request)
     refuse_silent_browser(request)
     request.guest = await authenticate.admit_guest(request.services, request.params["token"])
@@ -178,7 +181,7 @@ async def _by_admin(request: Request, route: Route, receive: Receive) -> None:
 
 
 async def _to_download(request: Request, route: Route, receive: Receive) -> None:
-    """Authenticates requests without a signature; the handler checks signatures."""
+    """Authenticate a request without a signature; the handler checks signatures."""
     if request.query("signature") is None:
         request.who = await _reader(request)
 
@@ -199,7 +202,7 @@ async def _reader(request: Request) -> Principal:
 
 
 async def _open(request: Request, route: Route, receive: Receive) -> None:
-    """Needs no credentials and reads nothing."""
+    """Require no credentials and read nothing."""
 
 
 def credentials_of(request: Request) -> Credentials:
@@ -214,7 +217,7 @@ def credentials_of(request: Request) -> Credentials:
 
 
 def header_credentials(request: Request) -> Credentials:
-    """The keys in headers alone: for routes whose addresses people open or logs keep."""
+    """The keys in headers alone, for routes whose addresses people open or logs keep."""
     return Credentials(request.header_values(b"authorization"), request.header_values(b"x-api-key"))
 
 

@@ -1,4 +1,4 @@
-"""Work that goes on after the answer to its request."""
+"""Work that continues after the response to its request."""
 
 import asyncio
 import logging
@@ -11,13 +11,16 @@ _MOST = 32
 
 
 class BackgroundTasks:
-    """The tasks that outlive their request, a few at a time; more are dropped, and logged."""
+    """
+    The tasks that outlive their requests. There are only a few at a time; further tasks are
+    dropped, and the drop is logged.
+    """
 
     def __init__(self) -> None:
         self._tasks = set[asyncio.Task[None]]()
 
     def begin(self, work: Coroutine[Any, Any, None]) -> None:
-        """Run *work*. An exception is logged by its type alone."""
+        """Run *work*. Of an exception only the type is logged."""
         if len(self._tasks) >= _MOST:
             work.close()
             log.error("aside.full")

@@ -12,11 +12,11 @@ Receive: TypeAlias = Callable[[], Awaitable[MutableMapping[str, Any]]]
 
 BODY_TIMEOUT_S = 30.0
 _LONGEST_LENGTH = 19
-"""Digits of a 64-bit number; a longer Content-Length is over any limit."""
+"""The digits of a 64-bit number; a longer Content-Length is over any limit."""
 
 
 class BodyTimeout(Exception):
-    """The body did not arrive in time: 408, and the connection closes."""
+    """Raised if the body did not arrive in time: the status is 408, and the connection closes."""
 
 
 async def read_body(
@@ -28,12 +28,12 @@ async def read_body(
     took: Callable[[int], None] = lambda size: None,
 ) -> bytes:
     """
-    The whole body, at most *limit* bytes. The names in *headers* are in lower case. *took* gets the
-    size of each part, and may raise.
+    The whole body, at most *limit* bytes. The names in *headers* are in lower case. *took* is
+    called with the size of each part, and may raise.
 
-    Raises `TooLarge` over *limit*, before the rest (with a Content-Length: before all) is read;
-    `InvalidInput` for a compressed body or a Content-Length that is no number; `BodyTimeout` after
-    *timeout_s*; `ClientDisconnect` if the client left.
+    Raises `TooLarge` over *limit*, before the rest of the body is read (with a Content-Length:
+    before any part); `InvalidInput` for a compressed body or a Content-Length that is not a number;
+    `BodyTimeout` after *timeout_s*; `ClientDisconnect` if the client left.
     """
     _refuse_encoding(headers.get("content-encoding", ""))
     _refuse_length(headers.get("content-length"), limit)

@@ -11,15 +11,21 @@ from wfcore.time import DurationMs
 
 COOKIE, ATTEMPT_COOKIE = "wfcore_session", "wfcore_sign_on"
 MOST_ATTEMPTS, _TAG = 4, 12
-"""The most sign-ins that one browser may have begun, and the characters of `state` in a name."""
+"""
+The most sign-ins that one browser may have begun, and the most characters of `state` in the name of
+a cookie.
+"""
 _ATTEMPT = re.compile(rf"_[0-9a-f]{{11}}_[\w-]{{1,{_TAG}}}", re.ASCII)
 HOST_COOKIE = f"__Host-{COOKIE}"
-"""The name over https at the root: browsers accept this cookie from this host alone. SE-5."""
+"""
+The name of the cookie over https at the root: browsers accept this cookie from this host alone.
+SE-5.
+"""
 _SAFE = frozenset({"GET", "HEAD"})
 
 
 def session_token(request: Request) -> str | None:
-    """The token in the session cookie; its name depends on scheme and path. SE-5."""
+    """The token in the session cookie. The name of the cookie depends on scheme and path. SE-5."""
     return cookie(request, _cookie_name(request))
 
 
@@ -46,7 +52,8 @@ def session_cookie(request: Request, token: str) -> tuple[bytes, bytes]:
 def attempt_cookies(request: Request, kept: str, state: str) -> Iterator[tuple[bytes, bytes]]:
     """
     The headers that store *kept*, from `leave_for`, under a name for this sign-in, so that two tabs
-    do not disturb each other. Over `MOST_ATTEMPTS` the oldest cookies are deleted. SE-9.
+    do not disturb each other. If there are more than `MOST_ATTEMPTS` cookies, the oldest are
+    deleted. SE-9.
     """
     for name in sorted(_attempts(request))[: 1 - MOST_ATTEMPTS]:
         yield _set_cookie(request, name, "", SIGN_ON)
@@ -117,7 +124,7 @@ def refuse_cross_site(request: Request) -> None:
 def refuse_silent_browser(request: Request) -> None:
     """
     Raises `Forbidden` if a browser sends a change without `Origin` and `Sec-Fetch-Site`: every
-    browser that respects `SameSite` sends one of them. SE-8.
+    browser that respects `SameSite` sends at least one of these headers. SE-8.
     """
     if request.method in _SAFE or request.header(b"origin") or request.header(b"sec-fetch-site"):
         return
@@ -133,7 +140,7 @@ _PORTS = {"http": 80, "https": 443}
 
 
 def _origin(text: str) -> tuple[str, str, int | None] | None:
-    """Scheme, host and port of an origin like `https://example.org`; None for `null`."""
+    """The scheme, host and port of an origin like `https://example.org`; None for `null`."""
     try:
         where = urlsplit(text.strip())
         found = where.scheme, where.hostname or "", where.port or _PORTS.get(where.scheme)

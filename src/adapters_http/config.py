@@ -20,23 +20,31 @@ from wfcore.ports.notices import Notifier
 
 Network: TypeAlias = IPv4Network | IPv6Network
 Login: TypeAlias = Callable[[Scope], Awaitable[Visitor | None]]
-"""Returns the user to whom the outer application attributes a request (its ASGI scope), or None."""
+"""
+A function that returns the user to whom the outer application attributes a request (its ASGI
+scope), or None.
+"""
 
 
 class ServingStage(Enum):
     """The phases of an application from start to end."""
 
     SERVING = "serving"
-    """It does everything."""
+    """The application does all its work."""
     DRAINING = "draining"
-    """It is stopping: it starts nothing new and is not ready; all else goes on."""
+    """
+    The application is stopping: it starts no new work and is not ready; all other work continues.
+    """
     ENDING = "ending"
-    """Waiting requests are answered at once, streams end."""
+    """Waiting requests are answered at once, and streams end."""
 
 
 @frozen
 class SignOn:
-    """Signing in with an identity provider: the name on its button, and the people it admits."""
+    """
+    Sign-in with an identity provider: the name on the button, and the terms for the people whom it
+    admits.
+    """
 
     provider: IdentityProvider
     name: str
@@ -45,7 +53,7 @@ class SignOn:
 
 @frozen
 class HealthCheck:
-    """One check of the machine: its name, its result, and a cure if it failed."""
+    """One check of the machine: its name, its result, and a cure if the check failed."""
 
     name: str
     ok: bool

@@ -15,11 +15,11 @@ The way from a request to its response: route, authentication, handler, response
    do not stop the event loop for all.
 
 Errors are exceptions of the core. `errors.STATUS` maps them to a status once; a route's `also`
-overrides the mapping for that route. An exception without a status is a defect: the client gets
-500 without details, and the log gets its type and place but never its message, which might quote
-the client.
+overrides the mapping for that route. An exception without a status is a defect: the client gets 500
+without details, and the log gets its type and place but never its message, which might quote the
+client.
 
-Three exits are easy to miss. A client that has left is counted as 499 and gets no answer. A
+Three exits are easy to miss. A client that has left is counted as 499 and gets no response. A
 cancellation while the server stops is answered with 503, because the client is still connected. A
 streamed response that has begun cannot change its status: a failure then closes the connection,
 which tells the client that the body is incomplete.
@@ -74,11 +74,13 @@ _NO_SNIFF = (b"x-content-type-options", b"nosniff")
 _KEY = "api_key"
 _NAME_SHOWN = 80
 _GONE = 499
-"""The status that counts an exchange whose client left; nobody sees it."""
+"""The status that counts a request whose client left; nobody sees this status."""
 
 
 class _Node:
-    """A node of the tree: the segments that may follow a prefix, and the routes that end here."""
+    """
+    A node of the tree: the segments that may follow a prefix, and the routes that end at this node.
+    """
 
     __slots__ = ("methods", "static", "wild")
 
@@ -113,10 +115,10 @@ class RouteTree:
 
     def find(self, path: str) -> tuple[Mapping[str, Route], list[str]]:
         """
-        The routes of *path* by method, and the values of its parameters. Without a route, the path
-        does not exist.
+        The routes of *path* by method, and the values of its parameters. If there are no routes,
+        the path does not exist.
 
-        A parameter has at least one character, and only printable ones.
+        A parameter has at least one character, and only printable characters.
         """
         node, values = self._root, list[str]()
         for segment in path.split("/")[1:]:
@@ -158,7 +160,7 @@ class Pipeline:
             request.trace.answered(method, label, status, took)
 
     def _request_id(self, scope: Scope) -> str:
-        """The id that the caller sent if it is well formed, else a new one."""
+        """The id that the caller sent if it is well formed, otherwise a new id."""
         for name, value in scope["headers"]:
             if name == b"x-request-id":
                 text = value.decode("latin-1")
@@ -170,7 +172,7 @@ class Pipeline:
 async def _dispatch(
     routes: RouteTree, request: Request, receive: Receive, send: Send
 ) -> tuple[Route | None, int]:
-    """Answer one request. Returns its route and status, for the metrics; never raises."""
+    """Answer one request. Returns its route and status, for the metrics; never raises an error."""
     route = None
     try:
         route = _match(routes, request)
@@ -205,14 +207,16 @@ async def _dispatch(
 
 
 def _encoded(answer: object) -> bytes:
-    """The JSON of a view. Bytes stay as they are; empty for a `Response`."""
+    """The JSON of a view. Bytes are returned unchanged; for a `Response` the result is empty."""
     if isinstance(answer, bytes):
         return answer
     return b"" if isinstance(answer, Response) else dump_json(plain(answer))
 
 
 def _match(routes: RouteTree, request: Request) -> Route:
-    """The route of *request*, whose parameters are set. Raises `NoSuchPath`, `WrongMethod`."""
+    """
+    The route of *request*; sets the parameters of *request*. Raises `NoSuchPath`, `WrongMethod`.
+    """
     methods, values = routes.find(_own_path(request.scope))
     route = methods.get(request.method)
     if route is None:
@@ -240,7 +244,7 @@ def _own_path(scope: Scope) -> str:
 
 def _require_known_query(request: Request, route: Route) -> None:
     """
-    Raises `InvalidInput` for a query parameter that *route* does not declare, unless it is
+    Raises `InvalidInput` for a query parameter that *route* does not declare, unless the route is
     tolerant, and for a declared parameter that occurs twice. PG-3.
     """
     if not request.scope["query_string"]:
@@ -262,8 +266,8 @@ _NONE_KNOWN = "unknown query parameter; there are none here"
 
 def _require_known_host(request: Request, route: Route) -> None:
     """
-    Raises `InvalidInput` if `Host` is no name of this application. Probes and collectors of metrics
-    come by address: they are answered under any name.
+    Raises `InvalidInput` if `Host` is not a name of this application. Probes and collectors of
+    metrics use addresses; they are answered under any name.
     """
     allowed = request.context.config.allowed_hosts
     if allowed is None or route.path in _FOR_PROBES:
@@ -355,7 +359,7 @@ async def _send(request: Request, send: Send, status: int, headers: Headers, bod
 async def _send_whole(
     request: Request, send: Send, status: int, headers: Headers, body: bytes
 ) -> None:
-    """Send by the extension of our own transport if present, else by two ASGI messages."""
+    """Send by the extension of our own transport if present, otherwise by two ASGI messages."""
     whole: WholeAnswer | None = request.scope.get("extensions", _NONE).get(WHOLE)
     if whole is not None and whole.send == send:
         whole.answer(status, headers, body)
@@ -368,7 +372,10 @@ _NONE: Mapping[str, Any] = {}
 
 
 def report(request: Request, route: Route | None, error: Exception) -> None:
-    """Log a defect by type and place; its message might quote a client, and is left out."""
+    """
+    Log a defect by type and place. The message of the error is left out, because it might quote a
+    client.
+    """
     frames = traceback.extract_tb(error.__traceback__)
     places = [f"{one.filename}:{one.lineno} {one.name}" for one in frames]
     about = {

@@ -1,8 +1,8 @@
 """
-Sending the content of an artifact, whole or one range of it, as something that cannot do harm.
+Responses with the content of an artifact, or with one range of the content, that cannot do harm.
 
-A step may write any file: browsers get it in a sandbox, without sniffing, and as an attachment
-unless it can be previewed. Spec: artifacts; RFC 9110 §14.
+A step may write any file: browsers get the file in a sandbox, without sniffing, and as an
+attachment unless the file can be previewed. Spec: artifacts; RFC 9110 §14.
 """
 
 import re
@@ -18,15 +18,18 @@ from wfcore.model.json import Json
 from wfcore.wire.common import disposition
 
 Read: TypeAlias = Callable[[int, int], AsyncIterator[bytes]]
-"""Returns the bytes [start, end) of the content; raises `NotFound` before the first one."""
+"""
+A function that returns the bytes [start, end) of the content; it raises `NotFound` before the first
+byte.
+"""
 
 LARGEST_DISPLAYED = 8 << 20
-"""Bytes of the largest file that a browser displays; it saves larger ones."""
+"""The bytes of the largest file that a browser displays; a browser saves a larger file."""
 
 _ONE_RANGE = re.compile(r"bytes[ \t]*=[ \t]*([0-9]{0,18})-([0-9]{0,18})[ \t]*", re.I)
 _MEDIA_TYPE = re.compile(r"[\w.+-]+/[\w.+-]+(?:; ?[\w-]+=[\w.-]+)?", re.ASCII)
 OUTPUT_MEDIA = "application/vnd.wfcore.output+json"
-"""The media type of an output: any JSON, unlike the `application/json` of our shapes."""
+"""The media type of an output, which is any JSON; `application/json` is for our shapes."""
 
 _UNKNOWN = "application/octet-stream"
 
@@ -42,7 +45,7 @@ _SAFETY = {
 
 @frozen
 class Range:
-    """The bytes [start, end) of a file; never empty."""
+    """The bytes [start, end) of a file; a range is never empty."""
 
     start: int
     end: int
@@ -50,7 +53,7 @@ class Range:
 
 @frozen
 class Unsatisfiable:
-    """A range that has no byte of the file: 416."""
+    """A range that has no byte of the file; the status is 416."""
 
 
 def parse_range(header: str | None, size: int) -> Range | Unsatisfiable | None:
@@ -108,18 +111,21 @@ async def download_response(
 
 
 def is_displayed(artifact: Artifact) -> bool:
-    """Whether browsers display *artifact*; then it needs headers that a bucket does not send."""
+    """
+    Whether browsers display *artifact*; if so, the response needs headers that a bucket does not
+    send.
+    """
     return artifact.previewable and artifact.size <= LARGEST_DISPLAYED
 
 
 def redirect_to(url: str) -> Response:
-    """A redirect to the content at *url*, for this moment only."""
+    """A redirect to the content at *url*, which no client stores."""
     headers = {"Location": url, "Cache-Control": "no-store", "Referrer-Policy": "no-referrer"}
     return Response(None, 302, headers)
 
 
 def output_response(key: str, output: Json) -> Response:
-    """A step's output as a file: text unchanged, everything else as JSON."""
+    """A step's output as a file: text unchanged, any other value as JSON."""
     is_text = isinstance(output, str)
     content = (
         output.encode("utf-8", "surrogatepass") if isinstance(output, str) else dump_json(output)
@@ -142,8 +148,8 @@ def _described(artifact: Artifact, part: Range) -> dict[str, str]:
 
 def _media_type(given: str) -> str:
     """
-    The content type of a step's file if it fits a header, else that of bytes. Text without a
-    charset is UTF-8.
+    The content type of a step's file if it fits in a header, otherwise the content type of bytes.
+    Text without a charset is UTF-8.
     """
     if not _MEDIA_TYPE.fullmatch(given):
         return _UNKNOWN
@@ -158,7 +164,8 @@ def _unsatisfiable(size: int, headers: dict[str, str]) -> Response:
 
 async def _with_first_chunk(content: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
     """
-    *content*, with its first chunk already fetched: a missing file raises before the response.
+    *content*, with its first chunk already fetched, so that a missing file raises before the
+    response begins.
     """
     first = await anext(content, b"")
 

@@ -1,4 +1,4 @@
-"""Errors as pages: plain at one-click links, else a page of the console."""
+"""Errors as pages: a plain page for one-click links, otherwise a page of the console."""
 
 from adapters_http.errors import ErrorResponse
 from adapters_http.pages import PAGE_HEADERS, error_page

@@ -14,7 +14,7 @@ from wfcore.wire.converter import plain
 
 @define
 class NoSuchPath(Exception):
-    """No route has this path."""
+    """Raised if no route has the path."""
 
     def __str__(self) -> str:
         return "Not found"
@@ -22,7 +22,7 @@ class NoSuchPath(Exception):
 
 @define
 class WrongMethod(Exception):
-    """The path exists with other methods."""
+    """Raised if the path has routes, but only for other methods."""
 
     allowed: tuple[str, ...]
 
@@ -53,7 +53,10 @@ STATUS: Mapping[type[Exception], int] = {
     errors.Unreadable:        500,
 }
 # fmt: on
-"""An error without an entry, for itself or a base class, is a defect: 500 without details."""
+"""
+The statuses of errors. An error without an entry for its class or a base class is a defect: 500
+without details.
+"""
 
 _RETRY_S = 2
 
@@ -70,8 +73,8 @@ class ErrorResponse:
 
 def response_to(error: Exception, also: Mapping[type[Exception], int]) -> ErrorResponse | None:
     """
-    The response for *error*, or None for a defect. *also*: the statuses of the route, which come
-    first.
+    The response for *error*, or None for a defect. *also*: the statuses of the route, which take
+    precedence.
 
     The body of a 401 is the same for every cause. AU-6.
     """

@@ -1,8 +1,8 @@
 """
 Counters of requests, and their Prometheus text.
 
-Each application has a `Metrics` with a registry of its own: nothing here is global. Call it from
-the event loop only.
+Each application has a `Metrics` with a registry of its own: no counter is global. Use a `Metrics`
+from the event loop only.
 """
 
 from collections.abc import Mapping
@@ -23,10 +23,10 @@ _SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5
 
 class Metrics:
     """
-    Requests by route, method and status, their durations by route, and this process.
+    Counters of requests by route, method and status, of durations by route, and of this process.
 
-    A route is a path template, never a path, because each new label is kept for ever; for the same
-    reason every method that is not one of `METHODS` counts as "other".
+    A route is a path template, never a path, because each new label is kept for ever. For the same
+    reason every method outside of `METHODS` counts as "other".
     """
 
     def __init__(self) -> None:
@@ -56,7 +56,8 @@ class Metrics:
         The counters of this registry and of *counted*, and *gauges* with their present values.
 
         The name of a gauge may have labels: `wfcore_executions{status="RUNNING"}`. Names of one
-        family stand together; *about* describes each family. A name in `_total` is a counter.
+        family are adjacent; *about* describes each family. A name that ends in `_total` is a
+        counter.
         """
         lines: list[str] = []
         family = ""

@@ -1,8 +1,8 @@
 """
 The pages of one-click links: a question, a decision, an error. Spec: one-click rules.
 
-They are plain HTML that works without scripts and loads nothing. The templates escape all values;
-a nonce admits only the style of the page.
+The pages are plain HTML, work without scripts, and load no other files. The templates escape all
+values; a nonce admits only the style of the page.
 """
 
 import secrets
@@ -54,7 +54,7 @@ _AHEAD = ("prefetch", "preview", "prerender")
 
 
 class HtmlPage(NamedTuple):
-    """A page and the nonce of its style, to be sent with `PAGE_HEADERS`."""
+    """A page and the nonce of its style, which goes into `PAGE_HEADERS`."""
 
     html: str
     nonce: str
@@ -62,7 +62,7 @@ class HtmlPage(NamedTuple):
 
 @frozen
 class RowTable:
-    """A group of rows on a page: the first rows, and the number of all."""
+    """A group of rows on a page: the first rows, and the number of all rows."""
 
     title: str
     columns: tuple[Column, ...]
@@ -82,9 +82,9 @@ def confirm_page(
     url: str = "",
 ) -> HtmlPage:
     """
-    The page that asks to confirm *verdict*. Its button sends a GET to the same address with
-    *api_key*, the comment, a digest of the rows, and `confirm=1`. *changed*: the rows have changed
-    since the previous page. *url*: the page for approvals with questions. AP-19, AP-30.
+    The page that asks to confirm *verdict*. The button of the page sends a GET to the same address
+    with *api_key*, the comment, a digest of the rows, and `confirm=1`. *changed*: the rows have
+    changed since the previous page. *url*: the page for approvals with questions. AP-19, AP-30.
     """
     approves = verdict is Verdict.APPROVE
     return _page(
@@ -110,7 +110,7 @@ def confirm_page(
 
 
 def _has_content(approval: Approval) -> bool:
-    """Whether an approval agrees to more than the message."""
+    """Whether a verdict agrees to more than the message."""
     return bool(approval.groups or approval.attachments or approval.answers)
 
 
@@ -131,14 +131,16 @@ def decided_page(approval: Approval, *, workflow_name: str = "") -> HtmlPage:
 
 
 def error_page(status: int, message: str) -> HtmlPage:
-    """The page of an error; its title is the phrase of *status*."""
+    """The page of an error; the title is the phrase of *status*."""
     known = status in HTTPStatus.__members__.values()
     title = HTTPStatus(status).phrase if known else "Error"
     return _page("error.html", status=status, title=title, message=message)
 
 
 def PAGE_HEADERS(nonce: str) -> dict[str, str]:
-    """The headers of a page: browsers load, frame, store and pass on nothing."""
+    """
+    The headers of a page: browsers load no other file, and do not frame, store or pass on the page.
+    """
     policy = (
         "default-src 'none'",
         f"style-src 'nonce-{nonce}'",
@@ -182,7 +184,7 @@ def utc(at: EpochMs) -> str:
 
 
 def remaining(left_ms: int) -> str | None:
-    """A duration in its two largest units; None if it is not positive."""
+    """A duration in its two largest units; None for a duration that is not positive."""
     if left_ms <= 0:
         return None
     parts: list[str] = []
@@ -236,7 +238,7 @@ def question_html(approval: Approval) -> "Markup":
 
 @cache
 def _templates() -> "Environment":
-    """The templates, loaded with the first page: a server that shows none starts faster."""
+    """The templates, loaded with the first page: a server that shows no page starts faster."""
     from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
     made = Environment(

@@ -1,4 +1,4 @@
-"""Query parameters, and headers of our own: read and checked."""
+"""Query parameters, and our own headers: read and checked."""
 
 from enum import StrEnum
 from typing import TypeVar
@@ -23,7 +23,7 @@ def page(request: Request, sizes: tuple[int, int], list: str = "") -> PageReques
 
 
 def enum_values(request: Request, name: str, kind: type[E]) -> tuple[E, ...]:
-    """The values of an enum in a filter, without empty ones. Raises `InvalidInput`. PG-4."""
+    """The values of an enum in a filter; empty values are left out. Raises `InvalidInput`. PG-4."""
     try:
         return tuple(dict.fromkeys(kind(text) for text in request.query_values(name) if text))
     except ValueError:
@@ -49,7 +49,9 @@ def _instant(request: Request, name: str) -> EpochMs | None:
 
 
 def oldest_first(request: Request, field: str) -> bool:
-    """Whether `sort` is *field*; else it is `-field`, the default. Raises `InvalidInput`."""
+    """
+    Whether `sort` is *field*; otherwise `sort` is `-field`, the default. Raises `InvalidInput`.
+    """
     text = request.query("sort")
     if text and text not in (field, f"-{field}"):
         raise InvalidInput("sort", f"must be {field} (oldest first) or -{field} (newest first)")
@@ -94,7 +96,9 @@ def last_event_id(request: Request) -> int:
 
 
 def event_number(field: str, text: str | None) -> int:
-    """The number of an event; 0 for no text: before the first. Raises `InvalidInput`."""
+    """
+    The number of an event; 0, before the first event, if there is no text. Raises `InvalidInput`.
+    """
     if not text:
         return 0
     if not (text.isascii() and text.isdigit() and len(text) <= 18):

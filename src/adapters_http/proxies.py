@@ -11,7 +11,7 @@ from adapters_http.transport.connections import Address, address_of, is_host
 
 @frozen
 class Proxies:
-    """The trusted addresses and networks; none by default."""
+    """The trusted addresses and networks; by default there are no trusted proxies."""
 
     trusted: Sequence[Network] = ()
 
@@ -37,8 +37,8 @@ class Proxies:
 
     def _client(self, peer: Address, hops: Sequence[str]) -> Address:
         """
-        The nearest address that is not trusted. A hop that is no address ends the search: the
-        proxy that reported it counts as the client.
+        The nearest address that is not trusted. A hop that is not an address ends the search: the
+        proxy that reported this hop counts as the client.
         """
         client = peer
         for hop in reversed(hops):
@@ -55,6 +55,6 @@ class Proxies:
 
 
 def _items(scope: Scope, name: bytes) -> list[str]:
-    """The items of a header that is a list, over all its fields, in lower case."""
+    """The items, in lower case, of a header that is a list; a header may occur several times."""
     values = [value.decode("latin-1") for key, value in scope["headers"] if key == name]
     return [part.strip().lower() for part in ",".join(values).split(",")] if values else []

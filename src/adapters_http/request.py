@@ -1,4 +1,7 @@
-"""One request with what authentication and handlers add to it, and what all requests share."""
+"""
+A request, with the values that authentication and handlers add, and the parts that all requests
+share.
+"""
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from time import perf_counter
@@ -50,7 +53,7 @@ class Request:
     One request. Authentication sets `who`, `raw`, `json`, `body` and `quota`, and for triggers
     `webhook` and `delivery`.
 
-    A handler may add to `headers`; a success carries them.
+    A handler may add to `headers`; the response to a success has these headers.
     """
 
     who: Principal
@@ -58,9 +61,9 @@ class Request:
     is_visitor: bool = False
     """Whether the surrounding application vouched for `who`."""
     guest: Guest | None = None
-    """The approver who came by a personal link, instead of `who`."""
+    """The approver who came by a personal link; then there is no `who`."""
     readmit: Callable[[], Awaitable[None]] | None = None
-    """Raises what admission would raise now. Set if a credential admitted the caller."""
+    """Raises the error that admission would raise now. Set if a credential admitted the caller."""
     _readmitted: float = 0.0
     quota: Quota | None = None
     webhook: Webhook | None = None
@@ -71,7 +74,7 @@ class Request:
     json: JsonObject
     body: Any = None
     waiting: int | None = None
-    """The number of approvals that wait for `who`: the frame of each page shows it."""
+    """The number of approvals that wait for `who`; the frame of each page shows this number."""
     trace: RequestTrace | None = None
     _fields: list[tuple[str, str]] | None = None
 
@@ -86,8 +89,8 @@ class Request:
 
     async def require_admitted(self) -> None:
         """
-        Raises `Unauthenticated` or `AccountBlocked` if the credential of this request has ended
-        since. Streams call this; the store is read at most once in `READMIT_S`. SE-12.
+        Raises `Unauthenticated` or `AccountBlocked` if the credential of this request is no longer
+        valid. Streams call this; the store is read at most once in `READMIT_S`. SE-12.
         """
         checked = max(self._readmitted, self.began)
         if self.readmit is not None and perf_counter() - checked >= READMIT_S:
@@ -102,7 +105,7 @@ class Request:
 
     @property
     def caller(self) -> Caller:
-        """The person on a page of an approval: the guest of a personal link, else `who`."""
+        """The person on a page of an approval: the guest of a personal link, otherwise `who`."""
         return self.guest or self.who
 
     @property
@@ -148,12 +151,12 @@ class Request:
 
     @property
     def query_names(self) -> list[str]:
-        """The names of all query parameters, repeated ones as often as they occur."""
+        """The names of all query parameters; a repeated name occurs several times."""
         self.query_values("")
         return [name for name, _ in self._fields or ()]
 
     def query(self, name: str) -> str | None:
-        """The first value of one query parameter. Raises `InvalidInput` for one with NUL."""
+        """The first value of one query parameter. Raises `InvalidInput` for a value with NUL."""
         values = self.query_values(name)
         return without_nul(name, values[0]) if values else None
 

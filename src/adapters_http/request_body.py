@@ -1,4 +1,4 @@
-"""The body of a request: read as its route says, then parsed into the shape of the route."""
+"""The body of a request: read in the way of the route, then parsed into the shape of the route."""
 
 from functools import partial
 from time import monotonic
@@ -33,15 +33,15 @@ async def read(request: Request, route: Route, receive: Receive) -> None:
 
 
 _BODY_FIRST = frozenset({Auth.TRIGGER, Auth.KEY_AFTER_BODY, Auth.LOGIN})
-"""The kinds of authentication that read a body before they know its sender."""
+"""The kinds of authentication that read a body before its sender is known."""
 
 
 LARGE = 65_536
-"""Bytes from which a body is parsed outside of the event loop: about a millisecond of work."""
+"""The most bytes of a body that is parsed in the event loop: about a millisecond of work."""
 
 
 async def parse(request: Request, route: Route) -> None:
-    """Set `json` and `body` from `raw`, if *route* has a shape for it."""
+    """Set `json` and `body` from `raw`, if *route* has a shape for the body."""
     if route.body is None:
         return
     if len(request.raw) <= LARGE:
@@ -73,8 +73,8 @@ async def read_and_recheck(
     request: Request, route: Route, receive: Receive, keys: Credentials
 ) -> None:
     """
-    Read the body; if it came late, authenticate its caller again, who may be revoked or deleted
-    by then.
+    Read the body. If the body came late, authenticate its caller again: key or account may be
+    revoked or deleted by then.
     """
     began = monotonic()
     await read(request, route, receive)

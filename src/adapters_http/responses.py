@@ -1,4 +1,7 @@
-"""The memory that responses take: small ones are kept for polls, large ones encoded one by one."""
+"""
+The memory that responses take up: small responses are cached for polls, large responses are encoded
+one at a time.
+"""
 
 import asyncio
 from collections import deque
@@ -10,8 +13,8 @@ LARGEST_KEPT = 16_384
 
 class ResponseCache:
     """
-    Encoded responses by record and state, at most 16 MB: polls request the same record again and
-    again.
+    Encoded responses by record and state, at most 16 MB, because polls request the same record
+    again and again.
     """
 
     def __init__(self) -> None:
@@ -25,7 +28,7 @@ class ResponseCache:
     def keep(self, id: str, state: Hashable, body: bytes) -> bytes:
         """
         Store *body* and return it. *body* depends only on *state* (the version of the record and
-        all else that may change) and on constants: emails, names of keys.
+        all other facts that may change) and on constants, such as emails and names of keys.
         """
         if len(body) <= LARGEST_KEPT:
             self._known.pop(id, None)
@@ -44,9 +47,9 @@ LARGE_RESPONSE = 65_536
 
 class Pace:
     """
-    Lets at most one large response be encoded per turn of the event loop. Memory of dropped slow
-    clients is freed only between turns: without this pace, the responses to a crowd of requests
-    would all be in memory at once. Decision 71.
+    Lets at most one large response be encoded per turn of the event loop. The memory of dropped
+    slow clients is freed only between turns: without this limit, the responses to a crowd of
+    requests would all be in memory at once. Decision 71.
     """
 
     def __init__(self) -> None:
@@ -54,7 +57,10 @@ class Pace:
         self._busy = False
 
     async def turn(self) -> None:
-        """Wait until a response may be encoded: not at all, unless a large one was just encoded."""
+        """
+        Wait until a response may be encoded; there is no wait unless a large response was just
+        encoded.
+        """
         if self._busy:
             mine = asyncio.get_running_loop().create_future()
             self._waiting.append(mine)

@@ -1,7 +1,7 @@
 """
 One row of the table of routes: all properties of one path and method.
 
-Each row declares its authentication; a row without it cannot be built.
+Each row declares its authentication; a row without authentication cannot be built.
 """
 
 from collections.abc import Awaitable, Callable, Mapping
@@ -15,7 +15,9 @@ from wfcore.model.access import Scope, Visitor
 from wfcore.rules.limits import TRIGGER_BODY
 
 Handler: TypeAlias = Callable[[Request], Awaitable[Any]]
-"""Returns a shape of `wfcore.wire`, or a Starlette response if the answer is no JSON."""
+"""
+A function that returns a shape of `wfcore.wire`, or a Starlette response if the answer is not JSON.
+"""
 
 
 class Auth(StrEnum):
@@ -26,11 +28,13 @@ class Auth(StrEnum):
     KEY = "key"
     """Key, account, scope, rate; then the body."""
     KEY_AFTER_BODY = "key_after_body"
-    """The body's size first, then as `KEY`."""
+    """The size of the body first, then the checks of `KEY`."""
     TRIGGER = "trigger"
-    """Webhook, size, its own credentials, rate, active, JSON object."""
+    """Webhook, size, the credentials of the webhook, rate, active, JSON object."""
     AGENT = "agent"
-    """A key in a header that may not decide approvals, and no foreign page; then the rate. MC-4."""
+    """
+    A key in a header that may not decide approvals, no page of another site, then the rate. MC-4.
+    """
     SESSION = "session"
     """A console session; changes only from the console's own pages."""
     PAGE = "page"
@@ -38,7 +42,7 @@ class Auth(StrEnum):
     PERSONAL = "personal"
     """A page of one approval, by the signed link that was sent to one of its approvers."""
     LOGIN = "login"
-    """The way to a session: no credentials, but no cross-site request."""
+    """A route that begins a session: no credentials, but no cross-site request."""
     ADMIN = "admin"
     """An operator's key of scope ADMIN, in a header; then an object of JSON. No rate. AC-8."""
     DOWNLOAD = "download"
@@ -72,17 +76,16 @@ class Parameter:
 @frozen
 class Route:
     """
-    A route.
+    One row of the table of routes.
 
-    `scope`: the scope that the key must have (every route that takes a key has one); on a page or a
-    route by session the scope that a visitor must have, as sessions have no scopes. Without `scope`
-    a visitor needs every scope, unless `visitors` says why none is needed. AU-11.
-    `body`: the shape of the body; None: no body is read. `keys_once`: an object in the body that
-    repeats a key is refused. `returns`: the shape of a success; `otherwise`: the shapes of other
-    successes, by status.
-    `also`: errors that this route answers with another status than the others.
-    `refuses`: further statuses, for the description. `starts`: the route starts new work, which a
-    stopping server refuses.
+    `scope`: the scope that the key must have (every route that takes a key has a scope); on a page
+    or a route by session, the scope that a visitor must have, as sessions have no scopes. Without
+    `scope` a visitor needs every scope, unless `visitors` gives the reason why no scope is needed.
+    AU-11. `body`: the shape of the body; None: no body is read. `keys_once`: a body in which an
+    object repeats a key is refused. `returns`: the shape of a success; `otherwise`: the shapes of
+    other successes, by status. `also`: the errors to which this route gives another status than
+    other routes. `refuses`: further statuses, for the description. `starts`: the route starts new
+    work, which a stopping server refuses.
     """
 
     method: str
@@ -121,7 +124,7 @@ class Route:
         object.__setattr__(self, "html", self.media == "text/html")
 
     def status_of(self, answer: object) -> int:
-        """The status of a success."""
+        """The status of the success *answer*."""
         found = (status for status, shape in self.otherwise.items() if type(answer) is shape)
         return next(found, self.status)
 
@@ -140,8 +143,8 @@ class Route:
     @property
     def tolerant(self) -> bool:
         """
-        Whether unknown query parameters are ignored: on routes whose addresses senders, mailers and
-        probes write and extend. PG-3.
+        Whether unknown query parameters are ignored. They are ignored on routes whose addresses
+        senders, mailers and probes write and extend. PG-3.
         """
         return self.html or self.auth in _TOLERANT
 

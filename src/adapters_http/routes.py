@@ -1,7 +1,7 @@
 """
-THE table: one route per path and method. From it come the tree of routes, the OpenAPI document, and
-tests of all routes. A route of v1 that answers 404 for an ended execution or a decided approval
-says so in `also`: EX-21, AP-14.
+THE table: one route per path and method. The tree of routes, the OpenAPI document and the tests of
+all routes come from this table. A route of v1 that answers 404 for an ended execution or a decided
+approval has an entry in `also`: EX-21, AP-14.
 """
 
 from adapters_http.downloads import OUTPUT_MEDIA

@@ -2,8 +2,8 @@
 The memory of bodies that arrive before their sender is known. LM-12.
 
 The credentials of webhooks, decisions and logins are checked after the body is complete, because a
-signature covers it. Until then any client may hold a body on each connection, of the largest size
-and for the longest time.
+signature covers the body. Until then any client may hold a body on each connection, of the largest
+size and for the longest time.
 """
 
 from collections import Counter
@@ -20,7 +20,7 @@ MOST, MOST_OF_ONE = 64 * MIB, 16 * MIB
 
 @define(eq=False)
 class StrangersBodies:
-    """Counters of the bytes that have arrived, in all and by client."""
+    """Counters of the bytes that have arrived, in total and by client."""
 
     most: int = MOST
     most_of_one: int = MOST_OF_ONE
@@ -30,8 +30,8 @@ class StrangersBodies:
     @contextmanager
     def arriving(self, client: str) -> Iterator[Callable[[int], None]]:
         """
-        A function that counts the bytes of a body of *client* until the end of the block. The
-        function raises `NotReady` if they would be too many.
+        A context with a function that counts the bytes of a body of *client*; they count until the
+        end of the block. The function raises `NotReady` if there would be too many bytes.
         """
         mine = 0
 

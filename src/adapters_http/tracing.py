@@ -2,7 +2,7 @@
 Requests as parts of distributed traces: the trace context in their headers, and their spans.
 
 A request has a span if it may start an execution, or if it belongs to a trace; probes, lists and
-pages have none. Without spans, the steps of an execution get the context of the request that
+pages have no span. Without spans, the steps of an execution get the context of the request that
 started it, unchanged. TR-1, TR-2, decision 208.
 """
 
@@ -21,8 +21,8 @@ class RequestTracing(Protocol):
 
     def began(self, sent: Trace | None) -> Trace:
         """
-        Begin the span of a new request, in the trace *sent*. Returns the trace for all that the
-        request causes, below that span.
+        Begin the span of a new request, in the trace *sent*. Returns the trace, below that span,
+        for all work that the request causes.
         """
 
     def answered(
@@ -32,7 +32,7 @@ class RequestTracing(Protocol):
 
 
 class RequestTrace:
-    """The trace context that one request brought, and the one that it passes on: `trace`."""
+    """The trace context of one request, and `trace`, the context that the request passes on."""
 
     __slots__ = ("_sent", "_tracing", "trace")
 

@@ -1,1 +1,1 @@
-"""What agents are offered over the Model Context Protocol. Decision 212."""
+"""The tools that agents can use over the Model Context Protocol. Decision 212."""

@@ -1,5 +1,5 @@
 """
-The Model Context Protocol at `/mcp`: agents list workflows as tools, start them and wait.
+The Model Context Protocol at `/mcp`: agents list workflows as tools, start workflows and wait.
 
 Each message is a request of its own: the server keeps no state between messages, so any server
 behind a balancer answers, and a lost connection loses only the wait. A message is admitted like a
@@ -59,7 +59,10 @@ if TYPE_CHECKING:
     Context = ServerRequestContext[Any, Any]
 
 IDEMPOTENCY = "wfcore/idempotencyKey"
-"""The idempotency key in `_meta` of a call, like the header of that name. IK-1."""
+"""
+The name of the idempotency key in `_meta` of a call; the key works like the header
+`Idempotency-Key`. IK-1.
+"""
 
 INSTRUCTIONS = (
     "Each workflow is a tool. A call starts it and waits a little. If the state is `working` or "
@@ -142,7 +145,7 @@ def _may(request: Request, scope: KeyScope) -> bool:
 
 
 async def _list_tools(request: Request, cursor: str | None) -> "ListToolsResult":
-    """A page of the tools: first the fixed ones, then the workflows by name. MC-1."""
+    """A page of the tools: first the fixed tools, then the workflows by name. MC-1."""
     from mcp_types import ListToolsResult, Tool, ToolAnnotations
 
     fixed = () if cursor else [one for one in TOOLS if _may(request, one.scope)]
@@ -178,7 +181,7 @@ def _tool(one: WorkflowRow) -> "Tool":
 async def _call_tool(request: Request, ctx: "Context", name: str) -> "CallToolResult":
     """
     The result of a call. A refusal is a result that the model can read. MC-3. The arguments come
-    from our own parser: to that of the SDK, `NaN` is a number.
+    from our own parser: for the parser of the SDK, `NaN` is a number.
     """
     params: Any = request.json["params"]
     given = params.get("arguments") or {}

@@ -21,7 +21,7 @@ from wfcore.errors import Stale, StoreClosed, StoreRefused, StoreUnavailable
 
 Connection: TypeAlias = Any
 Pool: TypeAlias = Any
-"""The driver's own classes, for which it has no types."""
+"""A pool of the driver, which has no types for its own classes."""
 
 DriverError = (
     asyncpg.PostgresError,
@@ -31,21 +31,25 @@ DriverError = (
     TimeoutError,
 )
 NOT_RUN = "WF001"
-"""The code with which `wfcore_require` ends a statement that wrote fewer rows than wanted."""
+"""The code with which `wfcore_require` ends a statement that wrote fewer rows than required."""
 CLASHES = (asyncpg.DeadlockDetectedError, asyncpg.SerializationError)
-"""The server chose one of several that stood in each other's way."""
+"""
+The errors of a transaction that the server ended because several transactions blocked each other.
+"""
 LOST_RACES = (*CLASHES, asyncpg.UniqueViolationError, asyncpg.CardinalityViolationError)
 """
-Another transaction was faster, or two wanted the same rows in different orders: a new read may win.
+The errors of a transaction that was slower than another one, or that wanted the same rows in
+another order. A new read may succeed.
 """
 
 CONNECT_S = 4.5
 """
-How long a connection and its first answer are waited for: every waiter has an answer within 5 s.
+The most seconds to wait for a connection and its first answer: every caller has an answer within 5
+s.
 """
 STATEMENT_S = 30.0
 WHOLE_S = 3_600.0
-"""The time for a statement that reads a whole table, for an operator who waits."""
+"""The most seconds for a statement that reads a whole table while an operator waits."""
 CONNECTIONS = 10
 IDLE_S = 300.0
 APPLICATION = "wfcore"
@@ -53,11 +57,13 @@ APPLICATION = "wfcore"
 
 async def open_pool(url: str, connections: int = CONNECTIONS) -> Pool:
     """
-    Connections to the database at *url*, of which one is made at once. Raises `StoreUnavailable`,
-    `StoreRefused` where the server does not let us in, and `ValueError` for a URL it cannot read.
+    A pool of connections to *url*; the first connection is opened before this returns. Raises
+    `StoreUnavailable`, `StoreRefused` if the server does not let us in, and `ValueError` for an
+    invalid URL.
 
-    The pool keeps no connection for its own sake: one that is lost is made anew for whoever needs
-    it, who is told why that fails. The driver would try by itself, and log a traceback each time.
+    The pool has no minimum size: a lost connection is replaced when a caller needs one, and that
+    caller gets the error. With a minimum size, the driver would reconnect unasked and log a
+    traceback each time.
     """
     try:
         with unavailable_on_error():
@@ -104,8 +110,8 @@ async def _reset(connection: Connection) -> None:
 @asynccontextmanager
 async def lent(pool: Pool) -> AsyncIterator[Connection]:
     """
-    A connection for one caller; every error of the driver in the words of the core. Raises `Stale`,
-    `StoreUnavailable`.
+    A connection for one caller. Every error of the driver becomes an error of the core. Raises
+    `Stale`, `StoreUnavailable`.
     """
     if pool.is_closing():
         raise StoreClosed()
@@ -120,7 +126,7 @@ async def lent(pool: Pool) -> AsyncIterator[Connection]:
 
 @contextmanager
 def unavailable_on_error() -> Iterator[None]:
-    """Every error of the driver becomes `Stale` or `StoreUnavailable`."""
+    """Turn every error of the driver into `Stale` or `StoreUnavailable`."""
     try:
         yield
     except LOST_RACES as error:
@@ -155,8 +161,8 @@ _PASSWORD = re.compile(r"//([^:@/]*):[^/?#]*@")
 @cache
 def numbered(sql: str) -> str:
     """
-    A shared statement in the form of the server: `$1`, `$2`, … for its question marks, the server's
-    name of the one function that has another, and no hint at an index.
+    A shared statement in the SQL of PostgreSQL: `$1`, `$2`, … for question marks, `string_agg` for
+    `group_concat`, and no hint at an index.
     """
     marks = count(1)
     text = _HINT.sub("", _MARK.sub(lambda _: f"${next(marks)}", sql))
@@ -168,12 +174,15 @@ _MARK = re.compile(r"\?")
 
 
 async def rows_of(connection: Connection, sql: str, *values: Any) -> list[tuple[Any, ...]]:
-    """All rows of a statement as tuples, which compare as the records of the driver do not."""
+    """
+    All rows of a statement as tuples. Tuples compare by their values; the records of the driver do
+    not.
+    """
     return [tuple(row) for row in await connection.fetch(numbered(sql), *values)]
 
 
 async def close_pool(pool: Pool) -> None:
-    """Close every connection, those that are lent as soon as they are given back."""
+    """Close every connection; a lent connection is closed as soon as it is returned."""
     try:
         async with asyncio.timeout(CONNECT_S):
             await pool.close()

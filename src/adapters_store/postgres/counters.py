@@ -1,10 +1,10 @@
 """
 Quota counters of all machines: exact, and without a transaction for every request.
 
-Requests that arrive while others are being counted are counted together: one statement for however
-many there are, of whatever keys. So one hot key costs its row a few hundred transactions a second
-whatever is counted, and every process knows the true count: nothing is leased that would have to be
-given back or is lost with a process.
+Requests that arrive while other requests are being counted are counted together: one statement
+counts any number of requests, of any keys. So the row of a busy key has a few hundred transactions
+a second at most, and every process knows the true count. No counts are leased to processes, so no
+counts must be returned, or are lost with a process.
 """
 
 import asyncio
@@ -36,7 +36,7 @@ TRIM = """DELETE FROM quotas WHERE (subject, kind, begins) IN (
     RETURNING 1"""
 
 Group = tuple[str, tuple[Window, ...]]
-"""A subject and its windows, which are counted together."""
+"""A subject and its windows; requests with the same group are counted together."""
 
 
 @define(eq=False)
@@ -65,7 +65,7 @@ class PostgresCounters:
         return await answer
 
     async def _work(self) -> None:
-        """Count the waiting requests, until none waits."""
+        """Count the waiting requests, until no request waits."""
         await asyncio.sleep(0)  # what arrives in this turn of the loop is counted together
         while self._waiting:
             groups, self._waiting = self._waiting, {}
@@ -107,7 +107,7 @@ class PostgresCounters:
         return tuple(counts.get((one.kind, one.start), 0) for one in windows)
 
     async def last_used(self, subject: str) -> EpochMs | None:
-        """When *subject* was last admitted."""
+        """The instant at which *subject* was last admitted."""
         async with lent(self.pool) as connection:
             return (await rows_of(connection, LAST_USED, subject))[0][0]  # type: ignore[no-any-return]
 

@@ -1,8 +1,8 @@
 """
 The full check: every row that references another, and every record. See `sqlite.full_check`.
 
-Nothing is written, and each batch is a statement of its own: nobody waits. Pages and indexes are
-checked by the server's own tools.
+The check writes nothing, and each batch is a statement of its own, so that nobody waits. Pages and
+indexes are checked by the server's own tools.
 """
 
 from collections.abc import AsyncIterator
@@ -23,7 +23,7 @@ from wfcore.ports.system import Sealer
 
 async def check(pool: Pool, sealer: Sealer | None) -> AsyncIterator[CheckEvent]:
     """
-    Read every record; yields findings as they are found. *sealer* opens sealed cells. Raises
+    Read every record; yields each finding at once. *sealer* opens sealed cells. Raises
     `StoreUnavailable`.
     """
     for belonging in BELONGS:

@@ -2,10 +2,10 @@
 The first words of each connection to PostgreSQL: our password is never sent in clear text to a
 server without proof of its identity. ST-8.
 
-The driver obeys every demand of a server, and has no setting against it. So the class that speaks
-for it is replaced by one that reads along until a session has begun; in a process that others share
-with us, their connections stay as they are. A trial connection would not do: an impostor may demand
-SCRAM first, and clear text the next time.
+The driver obeys every demand of a server, and no setting prevents that. So the protocol class of
+the driver is replaced by a class that reads along until a session has begun. Connections that other
+code opens in the same process stay as they are. A trial connection would not do: an impostor may
+demand SCRAM first, and clear text the next time.
 """
 
 from contextvars import ContextVar
@@ -23,19 +23,25 @@ REFUSED = (
     "(and WFCORE_STORE_DIRECT)"
 )
 _HEADER = 5
-"""The bytes of the type of a message and of the length of the rest with these four."""
+"""
+The bytes at the beginning of a message: one byte for its type, four bytes for its length, which
+counts these four bytes.
+"""
 _ours: ContextVar[bool] = ContextVar("ours", default=False)
 
 
 class ClearTextRefused(asyncpg.InterfaceError):  # type: ignore[misc]
-    """A server that has proved nothing asked for our password in clear text."""
+    """Raised when a server that has not proved its identity asks for our password in clear text."""
 
     def __init__(self) -> None:
         super().__init__(REFUSED)
 
 
 class Careful(protocol.Protocol):  # type: ignore[misc]
-    """The driver's protocol; on our own connections it refuses to give the password away."""
+    """
+    The driver's protocol, which on our own connections refuses to send the password in clear text
+    to a server without proof of its identity.
+    """
 
     def __init__(self, addr: Any, begun: Any, params: Any, *rest: Any) -> None:
         super().__init__(addr, begun, params, *rest)
@@ -46,7 +52,7 @@ class Careful(protocol.Protocol):  # type: ignore[misc]
         self._come = b""
 
     def data_received(self, data: bytes) -> None:
-        """Hand on the received bytes: message by message until the session has begun."""
+        """Pass on the received bytes: message by message until the session has begun."""
         if self._reads:
             self._come += data
             data = b""
@@ -61,7 +67,7 @@ class Careful(protocol.Protocol):  # type: ignore[misc]
             super().data_received(data)
 
     def _next(self) -> bytes:
-        """The next message, if all of it was received."""
+        """The next complete message; empty if the message is not complete yet."""
         size = 1 + max(int.from_bytes(self._come[1:_HEADER]), _HEADER - 1)
         if len(self._come) < max(size, _HEADER):
             return b""
@@ -82,7 +88,7 @@ protocol.Protocol = Careful
 
 
 async def connected(*where: Any, **options: Any) -> Any:
-    """As `asyncpg.connect`. Raises `ClearTextRefused` as well."""
+    """A connection, as from `asyncpg.connect`. Raises also `ClearTextRefused`."""
     before = _ours.set(True)
     try:
         made = await asyncpg.connect(*where, **options)

@@ -1,11 +1,12 @@
 """
-Concurrency groups: where SQLite has its one writer, there are locks.
+Concurrency groups: PostgreSQL has locks where SQLite has its one writer.
 
-A transaction that accepts or ends an execution of a group, requires room in it, or admits waiting
-ones holds the group's advisory lock. It is taken before the statement that counts (a statement sees
-only commits from before its begin). A new limit excludes them all. Claims do not hold it: they take
-executions that are already admitted, and an admission first locks those rows, so that each is
-either taken, and counted, or still free.
+A transaction that accepts or ends an execution of a group, requires room in a group, or admits
+waiting executions holds the group's advisory lock. The lock is taken before the statement that
+counts (a statement sees only commits from before its begin). A transaction that sets a new limit
+excludes all these transactions. Claims do not hold the lock: they take executions that are already
+admitted. An admission first locks the rows of these executions, so that each execution is either
+taken, and counted, or still free.
 """
 # ruff: noqa: S608 - only constant text of this package is put together
 
@@ -35,7 +36,9 @@ def lock(group: str) -> Lock:
 
 
 def limit_lock(workflow_id: str, *, shared: bool = True) -> Lock:
-    """The lock of a limit: transactions that count share it; a new limit holds it alone."""
+    """
+    The lock of a limit. Transactions that count share the lock; a new limit holds the lock alone.
+    """
     return Lock(f"limit {workflow_id}", shared)
 
 
@@ -45,14 +48,17 @@ def locks(run: Execution) -> set[Lock]:
 
 
 async def admit_waiting(pool: Pool, marked: Sequence[str]) -> None:
-    """In every marked group, admit as many as there is room for, and queue the others."""
+    """
+    In every marked group, admit as many executions as there is room for, and queue the other
+    executions.
+    """
     for group in marked:
         async with lent(pool) as connection, connection.transaction():
             await _admit(connection, group)
 
 
 async def _admit(connection: Connection, group: str) -> None:
-    """Unclaimed executions are admitted in queue order while the group has room."""
+    """Admit unclaimed executions in the order of the queue, while the group has room."""
     for (workflow_id,) in await rows_of(connection, WORKFLOW, group):
         await rows_of(connection, LOCKED.format("_shared"), limit_lock(workflow_id).name)
     await rows_of(connection, LOCKED.format(""), lock(group).name)

@@ -3,12 +3,12 @@ Hints by LISTEN and NOTIFY, sent after the commit that they announce. Decision 1
 
 A transaction that notifies takes a lock of the whole database until it is flushed. So hints have
 transactions of their own, which are small, do not wait for the disk, and come at most every few
-milliseconds: the transactions that accept executions never wait for that lock.
+milliseconds: the transactions that accept executions never wait for the lock.
 
 Listening needs a session, which a pooler in transaction mode does not give: hence *direct*, a URL
-past it. Every few seconds a process sends a message to itself. If that does not arrive, the
-connection is half open, or a pooler swallows notifications: then it connects anew, and meanwhile
-everything is found by polling.
+past the pooler. Every few seconds a process sends a message to itself. If the message does not
+arrive, the connection is half open, or a pooler swallows notifications: then the process connects
+anew, and meanwhile all changes are found by polling.
 """
 
 import asyncio
@@ -48,7 +48,7 @@ BACKOFF = Backoff(first=0.25, longest=10.0)
 
 
 class _Unheard(Exception):
-    """The message of this process to itself did not arrive."""
+    """Raised if the message of this process to itself did not arrive."""
 
 
 @define(eq=False)
@@ -64,7 +64,7 @@ class PostgresHints:
     """Set once the message of this process to itself has arrived."""
 
     async def tell(self, hints: Collection[Hint]) -> None:
-        """Send *hints*; those that cannot be sent now are lost."""
+        """Send *hints*; a hint that cannot be sent now is lost."""
         with suppress(StoreUnavailable, Stale):
             await self._send([f"{self._name} {message}" for message in texts_of(hints)])
 
@@ -73,7 +73,7 @@ class PostgresHints:
             await connection.fetch(NOTIFY, CHANNEL, list(messages))
 
     async def hear(self, heard: Callable[[Hint], None]) -> None:
-        """Call *heard* for each hint of another process, over one connection after the other."""
+        """Call *heard* for each hint of another process; a lost connection is replaced."""
         lost = 0
         while True:
             try:
@@ -86,7 +86,7 @@ class PostgresHints:
             await asyncio.sleep(BACKOFF.wait(lost))
 
     async def _listen(self, heard: Callable[[Hint], None]) -> None:
-        """Listen until the connection is lost. Raises the error that ended it."""
+        """Listen until the connection is lost. Raises the error that ended the connection."""
         self.echo.clear()
         about = {"application_name": f"{APPLICATION} hints"}
         connection: Connection = await connected(
@@ -115,7 +115,7 @@ class PostgresHints:
             connection.terminate()
 
     async def _require_echo(self) -> None:
-        """Raises `_Unheard` if a message to itself does not arrive soon."""
+        """Send a message to this process. Raises `_Unheard` if the message does not arrive soon."""
         self.echo.clear()
         await self._send([f"{self._name} {ECHO}"])
         try:

@@ -2,8 +2,8 @@
 The owner of a database and its schema, checked before anything is written.
 
 The first schema is `schema.sql`; each migration after it is a numbered file in `migrations`. One
-process at a time checks and migrates, all missing ones in one transaction: with an older program
-beside it, nobody sees half of a schema.
+process at a time checks and migrates. All missing migrations run in one transaction, so that no
+other program, even an older one, sees half of a schema.
 """
 
 from pathlib import Path
@@ -13,7 +13,9 @@ from adapters_store.sql.schema import Schema, require, texts_in
 from wfcore.errors import StoreRefused
 
 LOCK = 0x77666372
-"""`wfcr`: the advisory lock of the process that migrates, as SQLite's files are marked."""
+"""
+`wfcr`: the advisory lock of the process that migrates; the files of SQLite have the same mark.
+"""
 
 SCHEMAS = "CREATE TABLE wfcore_schemas (number bigint PRIMARY KEY, at timestamptz NOT NULL)"
 KNOWN = "SELECT to_regclass('wfcore_schemas') IS NOT NULL"
@@ -26,14 +28,17 @@ FOLDER = Path(__file__).parent
 
 
 def migrations() -> list[tuple[int, str]]:
-    """Number and text of the first schema, which is 1, and of each migration after it, in order."""
+    """
+    The number and text of the first schema (number 1) and of each migration after it, in order.
+    """
     return texts_in(FOLDER)
 
 
 async def prepare(pool: Pool, location: str, wanted: Schema = Schema.NEWEST) -> None:
     """
-    Give the database the newest schema, as far as *wanted* allows. Raises `StoreRefused` (nothing
-    was changed) if it has tables of another application or a newer schema, `StoreUnavailable`.
+    Give the database the newest schema, as far as *wanted* allows. Raises `StoreRefused` (without
+    any change) if the database has tables of another application or a newer schema;
+    `StoreUnavailable`.
     """
     async with lent(pool) as connection, connection.transaction():
         await connection.execute(f"SELECT pg_advisory_xact_lock({LOCK})")

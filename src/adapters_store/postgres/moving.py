@@ -1,4 +1,4 @@
-"""The database of a server as one side of a move. See `adapters_store.sql.moving`."""
+"""The PostgreSQL database as one side of a move. See `adapters_store.sql.moving`."""
 # ruff: noqa: S608 - only constant names of this package are put into the text
 
 from collections.abc import AsyncIterator, Sequence
@@ -42,9 +42,12 @@ FENCE = """CREATE OR REPLACE FUNCTION wfcore_moved() RETURNS trigger LANGUAGE pl
         RETURN NULL;
     END $$"""
 FILLING = "SET LOCAL wfcore.filling = 'on'"
-"""The setting that the fence lets through, until the end of the transaction."""
+"""The statement that lets the writes of a transaction pass the fence."""
 NUMBER = "SELECT setval(pg_get_serial_sequence('seal_keys', 'number'), max(number)) FROM seal_keys"
-"""The copied keys have their numbers already; the next key gets a higher one."""
+"""
+The statement that makes the next key get a higher number than the copied keys, which have their
+numbers already.
+"""
 
 
 async def mark_of(connection: Connection) -> Mark | None:
@@ -55,7 +58,10 @@ async def mark_of(connection: Connection) -> Mark | None:
 
 
 async def require_here(connection: Connection, location: str) -> None:
-    """Raises `StoreRefused` if the service of the database is elsewhere, or not here yet."""
+    """
+    Raises `StoreRefused` if the service of the database was moved elsewhere, or has not fully
+    arrived.
+    """
     mark = await mark_of(connection)
     if mark is not None:
         raise Elsewhere(mark.refusal(location))
@@ -73,9 +79,8 @@ class PostgresSide:
     @asynccontextmanager
     async def opened(cls, url: str, *, prepared: bool = True) -> "AsyncIterator[PostgresSide]":
         """
-        The database at *url*, which gets the newest schema if *prepared*. Raises
-        `StoreRefused` as for a server, `StoreUnavailable`, and `ValueError` for a URL that cannot
-        be read.
+        A side for the database at *url*, which gets the newest schema if *prepared*. Raises
+        `StoreRefused` as for a server, `StoreUnavailable`, and `ValueError` for an invalid URL.
         """
         pool = await open_pool(url)
         try:

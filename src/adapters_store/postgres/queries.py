@@ -1,5 +1,5 @@
 """
-The queries that PostgreSQL answers in words of its own, or has other columns for.
+The queries whose SQL or whose columns differ in PostgreSQL.
 
 Kinds, lists and look-ups that both databases share are in `adapters_store.sql`.
 """
@@ -24,14 +24,14 @@ from wfcore.rules.limits import DELIVERIES_KEPT
 R = TypeVar("R")
 
 DOABLE = "capabilities::jsonb <@ to_jsonb(?::text[])"
-"""The condition that a worker with these words is able to run an execution."""
+"""The condition that a worker with these capabilities is able to run an execution."""
 OPEN = "status NOT IN ('COMPLETED', 'FAILED', 'CANCELLED')"
 
 
 def _fetch(fetch: Fetch[R], whole: str = "body") -> Fetch[R]:
     """
-    *fetch* with one statement. If it has a *probe*, a second value is the known version; if that is
-    current, the server sends nothing else.
+    *fetch* with one statement. If *fetch* has a *probe*, the statement takes the known version as
+    its last value; if that version is current, the server sends nothing else.
     """
     if fetch.probe is None:
         return fetch
@@ -46,7 +46,7 @@ def _fetch(fetch: Fetch[R], whole: str = "body") -> Fetch[R]:
 
 
 def _own(kind: Kind[R]) -> Kind[R]:
-    """*kind* whose records are read in the words of this database."""
+    """*kind*, read by the statement for PostgreSQL."""
     own = copy(kind)
     own.one = _fetch(kind.one, kind.whole)
     return own
@@ -55,14 +55,14 @@ def _own(kind: Kind[R]) -> Kind[R]:
 EXECUTION = _fetch(FETCH)
 """The statement by which an execution is read."""
 OWN: Mapping[type[Any], Kind[Any]] = {type: _own(kind) for type, kind in KINDS.items()}
-"""The kinds of records, as they are read here."""
+"""The kinds of records, read by statements for PostgreSQL."""
 
 
 class PostgresWebhooks(records.Webhooks):
     async def deliveries(self, webhook_id: str) -> Sequence[Delivery]:
         """
-        The newest deliveries. More may be stored: units at the same time do not see those of the
-        others.
+        The newest deliveries. More deliveries may be stored, because simultaneous units do not see
+        each other's deliveries.
         """
         found: Counter[bool] = Counter()
         kept = []
@@ -81,11 +81,14 @@ class PostgresWebhooks(records.Webhooks):
 
 
 class PostgresExecutions(runs.Executions):
-    """Totals are counted: a tally would be a row that units wait for."""
+    """
+    The queries of executions. Totals are counted: a tally would be a row for which units wait.
+    """
 
     async def abandoned(self, limit: int) -> Sequence[Execution]:
         """
-        The executions whose lease is over: a lost connection is no sign that a worker has ended.
+        The executions whose lease has ended. A lost connection does not show that a worker has
+        ended.
         """
         where = f"""r.worker IS NOT NULL AND r.{OPEN}
             AND coalesce(r.lease_until, 0) < wfcore_now() ORDER BY r.id"""

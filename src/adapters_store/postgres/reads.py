@@ -1,5 +1,5 @@
 """
-Reads: each a journey to the server, unless the cache knows that its answer still holds.
+Reads: each read is a request to the server, unless the cache knows that a record is still current.
 
 Decoded records are kept as by SQLite's store, and count as current in one of three ways:
 
@@ -9,7 +9,7 @@ Decoded records are kept as by SQLite's store, and count as current in one of th
   sends nothing else;
 - definitions always: they never change.
 
-Nothing is kept of rows that a unit reads behind its own writes: they may be rolled back.
+Rows that a unit reads behind its own writes are not cached: these writes may be rolled back.
 """
 
 import asyncio
@@ -41,7 +41,10 @@ class PostgresReads(Reads):
         return list(await self._fetch(query.sql, *query.values))
 
     async def few(self, query: Query) -> list[Row]:
-        """All rows of *query*, as `rows`: each read is a journey. Raises `StoreUnavailable`."""
+        """
+        All rows of *query*, as from `rows`: each read is a request to the server. Raises
+        `StoreUnavailable`.
+        """
         return await self.rows(query)
 
     async def row(self, sql: str, values: Sequence[Any]) -> Row | None:
@@ -72,7 +75,10 @@ class PostgresReads(Reads):
         return self.decoded(fetch, key, row, seen)
 
     async def _changes(self) -> int:
-        """A number that changes with every change of a watched record, read after this call."""
+        """
+        A number that changes with every change of a watched record; the number is read after this
+        call.
+        """
         if self._reading is None:
             self._reading = asyncio.ensure_future(self._read_changes())
         return await asyncio.shield(self._reading)
@@ -83,13 +89,16 @@ class PostgresReads(Reads):
         return int((await self._fetch(CHANGES))[0][0])
 
     def stored(self, kept: Mapping[tuple[str, Key], Any]) -> None:
-        """Take in what a unit has stored: the next read compares versions with it."""
+        """
+        Put the records that a unit has stored into the cache; the next read compares their
+        versions.
+        """
         for (table, key), (_, known) in kept.items():
             self.cache.forget(table, key)
             if known is not None:
                 self.cache.keep(table, key, known)
 
     async def close(self) -> None:
-        """Wait for a read of changes that is on its way."""
+        """Wait for a read of changes that has begun."""
         if self._reading is not None:
             await asyncio.wait((self._reading,))

@@ -2,10 +2,11 @@
 The report of `doctor` on the server: its version, the pooler in between, and wrong settings.
 
 A pooler gives its clients process ids of its own. In session mode a client keeps one connection to
-the server; in transaction mode it gets whichever is free, so it either reaches another server
-process with its next question, or finds that another client has its own. Poolers choose the one
-that was used last, or first, or any: several questions in a row, and another client in a
-transaction, reveal each. Whether hints arrive is not concluded but tried.
+the server; in transaction mode a client gets any free connection, so the client either reaches
+another server process with its next question, or finds that another client has its previous
+process. Poolers choose the connection that was used last, or first, or any connection: several
+questions in a row, and another client in a transaction, reveal each kind. Whether hints arrive is
+found by a trial.
 """
 
 import asyncio
@@ -21,11 +22,14 @@ from adapters_store.postgres.store import PostgresStore
 from wfcore.time import EpochMs
 
 OLDEST = 150_000
-"""The oldest server that the tests have run with."""
+"""The oldest version of the server with which the tests have run."""
 FAR_MS = 2_000
-"""A clock of this machine that is further away shows people wrong times."""
+"""
+The most milliseconds between the clocks of this machine and of the database; beyond that, people
+see wrong times.
+"""
 HEARD_S = 10.0
-"""How long a hint may take until it counts as lost."""
+"""The seconds after which a hint counts as lost."""
 QUESTIONS = 4
 
 ABOUT = """SELECT current_setting('server_version'), current_setting('server_version_num')::bigint,
@@ -43,7 +47,7 @@ class Between(StrEnum):
 
 @frozen
 class Report:
-    """A sentence, and the advice; None: none is needed."""
+    """A sentence about the server, and the advice; None if no advice is needed."""
 
     detail: str
     cure: str | None
@@ -53,8 +57,8 @@ async def report(
     store: PostgresStore, wall: Callable[[], EpochMs], url: str, direct: str | None = None
 ) -> Report:
     """
-    The report on *store*. *wall*: the clock of this machine. *url*: where the store is; *direct*:
-    where hints are listened to, if elsewhere. Raises `StoreUnavailable`.
+    The report on *store*. *wall*: the clock of this machine. *url*: the URL of the store; *direct*:
+    the URL at which hints are received, if it differs. Raises `StoreUnavailable`.
     """
     await store.ping()
     ahead = wall() - store.now()
@@ -74,7 +78,7 @@ async def report(
 
 
 def _cure(number: int, sync: str, fsync: str, ahead: int) -> str | None:
-    """The advice for the gravest fault; None: there is none."""
+    """The advice for the gravest fault; None without a fault."""
     if fsync != "on" or sync == "off":
         return "set fsync and synchronous_commit to on: an answer now may be lost in a power cut"
     if number < OLDEST:
@@ -113,7 +117,7 @@ async def _process(connection: Connection) -> int:
 
 
 async def _is_heard(hints: PostgresHints) -> bool:
-    """Whether hints arrive, tried once."""
+    """Whether a hint arrives in one trial."""
     listening = asyncio.create_task(hints.hear(lambda _: None))
     try:
         async with asyncio.timeout(HEARD_S):

@@ -1,5 +1,5 @@
 """
-The keys that cells are sealed with: which ones a start needs, and resealing. Decision 86.
+The keys that seal cells: the keys that a start needs, and resealing. Decision 86.
 
 Cells and their resealing are in `adapters_store.sql.sealing_keys`.
 """
@@ -27,8 +27,8 @@ NOTE = "INSERT INTO seal_keys (id) VALUES ($1) ON CONFLICT (id) DO NOTHING"
 
 async def require_keys(connection: Connection, location: str, sealer: Sealer | None) -> None:
     """
-    Let *sealer* seal from now on; its key is recorded. Raises `StoreRefused` if it lacks a key that
-    something may be sealed with.
+    Let *sealer* seal from now on, and record its key. Raises `StoreRefused` if *sealer* lacks a key
+    that may have sealed a cell.
     """
     known = [row[0] for row in await connection.fetch(KEYS)]
     have = () if sealer is None else sealer.keys
@@ -44,8 +44,8 @@ async def batch(
     pool: Pool, work: Resealing, table: str, after: Sequence[Any] | None
 ) -> Sequence[Any] | None:
     """
-    One batch of *work* behind the key *after*. Returns the last key of the batch; None: there was
-    none.
+    Seal one batch of *work* after the key *after*. Returns the last key of the batch; None if there
+    was no row.
     """
     sql, values = page(table, after)
     async with lent(pool) as connection:
@@ -73,8 +73,8 @@ async def counts(connection: Connection) -> Mapping[str | None, int]:
 
 async def forget_unused(connection: Connection, ids: Sequence[str]) -> Sequence[str]:
     """
-    Forget the keys of *ids* that seal no cell, so that a start no longer requires them; returns
-    their ids.
+    Forget the keys of *ids* that seal no cell, so that a start no longer requires these keys;
+    returns the ids of the forgotten keys.
     """
     used = await counts(connection)
     gone = [id for id in ids if id not in used]

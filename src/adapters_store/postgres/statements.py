@@ -1,13 +1,13 @@
 """
 The writes of a unit in as few statements as possible.
 
-A `sql.statement.Statement` takes an array for each column here, so it writes any number of rows
-with one text, and several of them become one, each a part of its `WITH`. So a unit that only writes
-records is one journey to the server and commits by itself.
+In PostgreSQL a `sql.statement.Statement` takes an array for each column, so that one text writes
+any number of rows. Several statements become one statement, in which each is a part of the `WITH`.
+So a unit that only writes records needs one request to the server, and commits by itself.
 
-All parts of such a statement see the database as it was before, and the order in which they are
-carried out is that of their checks, which is the same everywhere (`_RANK`); rows are sorted. So two
-statements that want the same rows wait for one another instead of in a circle. A unit that one
+All parts of such a statement see the database as it was before. The parts run in the order of their
+checks, which is the same for all statements (`_RANK`); rows are sorted. So of two statements that
+want the same rows, the second waits for the first, and there is no deadlock. A unit that one
 statement cannot express (the same row twice, a condition on rows written before it) becomes several
 statements in a transaction.
 """
@@ -39,19 +39,24 @@ TYPES = """SELECT c.relname::text, a.attname::text,
     WHERE c.relnamespace = current_schema()::regnamespace AND c.relkind = 'r' AND a.attnum > 0"""
 TALLIES = "webhook_tallies"
 SLOTS = 16
-"""Rows over which a count is spread, so that writers hardly ever wait for one another."""
+"""
+The number of rows over which a count is spread, so that writers hardly ever wait for one another.
+"""
 ADD_UP = """ ON CONFLICT (webhook_id, date, status, slot) DO UPDATE
     SET count = webhook_tallies.count + excluded.count,
     last_at = greatest(webhook_tallies.last_at, excluded.last_at)"""
 
 _RANK = ("executions", "approvals", "timers", "triggers")
-"""Tables whose rows several units change at once; they are locked first, in this order."""
+"""
+The tables whose rows several units change at once; their rows are locked first, in this order.
+"""
 
 
 @frozen
 class ArrayText:
     """
-    The text of a statement, with `{0}`, `{1}`, … for arrays. *counted*: it must write all rows.
+    The text of a statement, with `{0}`, `{1}`, … for arrays. *counted*: the statement must write
+    all rows.
     """
 
     text: str
@@ -70,8 +75,8 @@ class ArrayText:
 @define(eq=False)
 class Statements:
     """
-    The texts for one database. *types*: of each column, by table and name, as the server names
-    them.
+    The texts for one database. *types*: the type of each column by table and name, as the server
+    names the type.
     """
 
     types: Mapping[tuple[str, str], str]
@@ -80,7 +85,7 @@ class Statements:
 
     @classmethod
     async def of(cls, connection: Connection) -> "Statements":
-        """The texts for the database of *connection*, whose column types are read."""
+        """The texts for the database of *connection*; reads the types of columns."""
         found = await rows_of(connection, TYPES)
         return cls({(table, column): type for table, column, type in found})
 
@@ -108,7 +113,7 @@ class Statements:
         return ArrayText(f"{text} RETURNING 1", len(names), table, counted, bool(statement.keys))
 
     def joined(self, texts: tuple[ArrayText, ...]) -> str:
-        """One statement that does the work of each of *texts*, or nothing."""
+        """One statement that does the work of all *texts*, or has no effect."""
         known = self._joined.get(texts)
         if known is None:
             known = self._joined[texts] = _joined(texts)
@@ -137,7 +142,7 @@ Rows = Mapping[ArrayText, list[Values]]
 
 
 def arrays_of(rows: Rows) -> tuple[tuple[ArrayText, ...], list[Sequence[Any]]]:
-    """The texts in their order, and the arrays that they take."""
+    """The texts in the order of their ranks, and the arrays that the texts take."""
     texts = tuple(sorted(rows, key=lambda text: text.rank))
     arrays: list[Sequence[Any]] = []
     for text in texts:
@@ -151,7 +156,7 @@ def arrays_of(rows: Rows) -> tuple[tuple[ArrayText, ...], list[Sequence[Any]]]:
 
 
 def _added_up(rows: Sequence[Values]) -> list[Values]:
-    """The counts, one row each, with a slot."""
+    """The sums of the counts, one row for each sum, all with one random slot."""
     slot = random.randrange(SLOTS)  # noqa: S311 - spreads, hides nothing
     sums: dict[Values, list[int]] = defaultdict(lambda: [0, 0])
     for webhook_id, date, status, count, at in rows:
@@ -163,7 +168,10 @@ def _added_up(rows: Sequence[Values]) -> list[Values]:
 
 @frozen
 class Lock:
-    """An advisory lock until the end of the transaction. *shared*: with others that share it."""
+    """
+    An advisory lock until the end of the transaction. *shared*: other transactions may share the
+    lock.
+    """
 
     name: str
     shared: bool = False
@@ -176,7 +184,8 @@ LOCKED = "SELECT pg_advisory_xact_lock{0}(hashtextextended('wfcore ' || $1, 0))"
 class UnitWrites:
     """
     The writes of one unit: in order, after *locks*, and before *audit* (texts and records for the
-    chain). `kept`: its records by table and key, with their sizes where they are worth caching.
+    chain). `kept`: the records of the unit by table and key, each with the form to cache, if it is
+    worth caching.
     """
 
     writes: Sequence[Write]
@@ -187,7 +196,8 @@ class UnitWrites:
     @cached_property
     def alone(self) -> bool:
         """
-        Whether the unit needs a transaction of its own, because it is more than rows, each once.
+        Whether the unit needs a transaction of its own: it has locks, audit entries or other
+        statements, or writes a record twice.
         """
         rows_only = not any(isinstance(statement, str) for statement, _, _ in self.writes)
         if self.locks or self.audit or not rows_only:
@@ -198,11 +208,13 @@ class UnitWrites:
 
 async def perform(connection: Connection, statements: Statements, unit: UnitWrites) -> None:
     """
-    Carry out all but the audit in order, inside a transaction. Raises `Stale`, `DriverError`.
+    Carry out all writes but the audit in order, inside a transaction. Raises `Stale`,
+    `DriverError`.
 
-    Locks come first, the shared ones before the others, each sort by name: so nobody who holds a
-    row waits for a lock, and nobody waits in a circle. A record that is put again begins another
-    statement: what follows a record's own row, up to the next one's, belongs to it.
+    Locks come first: shared locks, then the other locks, each sort by name. So no transaction that
+    holds a row waits for a lock, and there is no deadlock. A record that is put again begins
+    another statement. The writes between a record's own row and the next record's row belong to
+    that record.
     """
     for lock in sorted(unit.locks, key=lambda one: (not one.shared, one.name)):
         await connection.execute(LOCKED.format("_shared" if lock.shared else ""), lock.name)
@@ -236,7 +248,7 @@ async def write_rows(connection: Connection, statements: Statements, rows: Rows)
 
 
 async def _made(connection: Connection, values: Values) -> Values:
-    """*values* whose `Later` ones are made by a thread. Raises `Stale`."""
+    """*values* with each `Later` computed in a thread. Raises `Stale`."""
     if not has_later(values):
         return values
     return tuple([await _found(connection, one) for one in values])

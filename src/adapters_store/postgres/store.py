@@ -47,8 +47,10 @@ from wfcore.time import DurationMs, EpochMs
 R = TypeVar("R")
 
 WRITE = "UPDATE audit_chain SET end_number = end_number"
-"""The smallest write that fails where nothing can be written: the database is full, moved, or to be
-read only. Only audited commits wait for the row."""
+"""
+The smallest write that fails if the database cannot be written: it is full, moved or read-only.
+Only audited commits wait for the row.
+"""
 
 
 ELECT = """INSERT INTO duties AS d (duty, holder, until)
@@ -56,7 +58,7 @@ ELECT = """INSERT INTO duties AS d (duty, holder, until)
         SELECT 1 FROM duties WHERE duty = $1 AND holder <> $2 AND until >= wfcore_now())
     ON CONFLICT (duty) DO UPDATE SET holder = excluded.holder, until = excluded.until
     WHERE d.holder = excluded.holder OR d.until < wfcore_now() RETURNING 1"""
-"""A process that is not elected writes and locks nothing."""
+"""The statement that elects a process. A process that is not elected writes and locks nothing."""
 RESIGN = "DELETE FROM duties WHERE holder = ?"
 
 
@@ -86,11 +88,11 @@ class PostgresStore:
         schema: Schema = Schema.NEWEST,
     ) -> "PostgresStore":
         """
-        Open the database at *url*, which is made or migrated as *schema* says. *cache_bytes*,
+        Open the database at *url*, which is created or migrated as *schema* says. *cache_bytes*,
         *sealer*: as for SQLite.
 
-        Raises `StoreRefused` where the database is somebody else's, of a newer schema, sealed with
-        another key, or does not let us in, `StoreUnavailable` where it cannot be used now.
+        Raises `StoreRefused` if the database belongs to another application, has a newer schema, is
+        sealed with another key, or does not let us in; `StoreUnavailable` if it cannot be used now.
         """
         pool, location = await open_pool(url), location_of(url)
         try:
@@ -123,7 +125,7 @@ class PostgresStore:
         return self.unit()
 
     async def enlist(self, worker: str) -> None:
-        """Do nothing: a lost connection is no sign that a worker has ended. Leases decide."""
+        """Do nothing: a lost connection does not show that a worker has ended. Leases decide."""
 
     async def claim(
         self,
@@ -159,15 +161,18 @@ class PostgresStore:
     async def extend(
         self, worker: str, ids: Collection[str], lease_ms: DurationMs
     ) -> Mapping[str, EpochMs | None]:
-        """Extend the leases that *worker* holds on *ids*; returns those, each with its `due_at`."""
+        """
+        Extend the leases that *worker* holds on *ids*; returns the ids of these leases, each with
+        its `due_at`.
+        """
         async with lent(self.pool) as connection:
             rows = await rows_of(connection, claims.EXTEND, worker, list(ids), lease_ms)
         return dict(rows)
 
     async def elect(self, duty: str, lease_ms: DurationMs) -> bool:
         """
-        Whether this process has *duty*: its row names the holder, and until when by the time of the
-        database.
+        Take or renew *duty* if no other process holds it; returns whether this process holds it
+        now. The row of the duty has the holder and the end of the lease, in database time.
         """
         async with lent(self.pool) as connection:
             return bool(await rows_of(connection, ELECT, duty, self._name, lease_ms))
@@ -187,7 +192,7 @@ class PostgresStore:
         limit: int,
         trimmed: Trimmed | None = None,
     ) -> int:
-        """Delete up to *limit* old records, oldest first; returns how many."""
+        """Delete up to *limit* old records, oldest first; returns the number of deleted records."""
         before = (replays_before, *[sessions_before] * 3, *[deliveries_before] * 2)
         async with lent(self.pool) as connection, connection.transaction():
             gone = await audit.trim(connection, audit_before, limit, trimmed, self.sealer)
@@ -196,30 +201,36 @@ class PostgresStore:
         return gone
 
     async def gauges(self) -> Mapping[str, float]:
-        """For metrics: the size of the database, and what the cache holds."""
+        """The gauges for metrics: the size of the database, and the content of the cache."""
         async with lent(self.pool) as connection:
             size = await connection.fetchval("SELECT pg_database_size(current_database())")
         return {"wfcore_store_size_bytes": float(size), **self._reads.cache.gauges()}
 
     async def drop_caches(self) -> None:
-        """Give back memory that is only used to be fast."""
+        """Free the memory of caches."""
         self._reads.cache.entries.clear()
         self._reads.cache.filled = 0
 
     async def tally(self, limit: int) -> int:
-        """0: totals are counted."""
+        """Returns 0: totals are counted."""
         return 0
 
     async def pack(self, limit: int) -> int:
-        """Packs nothing: deleted rows would stay until vacuum. What SQLite packed is read."""
+        """
+        Returns 0, and packs nothing: deleted rows would stay until vacuum. Executions that SQLite
+        packed can be read.
+        """
         return 0
 
     async def release(self, limit: int) -> int:
-        """The server's own vacuum does that."""
+        """Returns 0: the server's own vacuum releases space."""
         return 0
 
     async def reseal(self, sealer: Sealer, *, clear: bool = False) -> int:
-        """As for SQLite; each batch is a transaction, and locks only what it changes."""
+        """
+        Seal cells as for SQLite. Each batch is a transaction, and locks only the rows that it
+        changes.
+        """
         work = Resealing(sealer, clear)
         async with lent(self.pool) as connection:
             await connection.execute(NOTE, sealer.keys[0])
@@ -232,18 +243,18 @@ class PostgresStore:
 
     async def forget_keys(self, ids: Sequence[str]) -> Sequence[str]:
         """
-        Forget the keys of *ids* that seal no cell, so that a start no longer requires them; returns
-        their ids.
+        Forget the keys of *ids* that seal no cell, so that a start no longer requires these keys;
+        returns the ids of the forgotten keys.
         """
         async with lent(self.pool) as connection:
             return await sealing_keys.forget_unused(connection, ids)
 
     def check(self) -> AsyncIterator[CheckEvent]:
-        """Read everything; yields findings as they are found."""
+        """Read everything; yields each finding at once."""
         return check(self.pool, self.sealer)
 
     async def close(self) -> None:
-        """Finish what was submitted, then close every connection. Safe to call twice."""
+        """Finish all submitted work, then close every connection. Safe to call twice."""
         await self._writer.close()
         await self._reads.close()
         with suppress(StoreUnavailable):

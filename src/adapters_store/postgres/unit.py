@@ -23,7 +23,7 @@ REQUIRE_ABANDONED = """SELECT 1 FROM executions
 
 
 class PostgresUnit(SqlUnit):
-    """One unit of work; also serves as a view if it is never committed."""
+    """One unit of work; a unit that is never committed also serves as a view."""
 
     __slots__ = ()
     _unit: PostgresUnitOfWork
@@ -36,13 +36,13 @@ class PostgresUnit(SqlUnit):
     fetch: ClassVar[Fetch[Execution]] = EXECUTION
 
     def put(self, record: Any) -> None:
-        """Compare the version and set."""
+        """Add to the unit a compare-and-set of the record, and the locks of its group."""
         super().put(record)
         if isinstance(record, Execution) and changes_group(record):
             self._unit.locks |= groups.locks(record)
 
     def append_audit(self, text: str, record: str | None) -> None:
-        """The audit log comes last, whatever else is collected."""
+        """Add an entry, to be written after all other writes of the unit."""
         self._unit.audit.append((text, record))
 
     def require_abandoned(self, record: Execution) -> None:

@@ -1,8 +1,8 @@
 """
-Where a unit over PostgreSQL collects its writes, until `Committer.commit` stores them.
+The writes that a unit over PostgreSQL collects, until `Committer.commit` stores these writes.
 
-A list over tables that the unit has changed is read in a transaction that carries out the unit's
-writes, and is rolled back.
+A list over tables that the unit has changed is read in a transaction that first carries out the
+unit's writes, and is then rolled back.
 """
 
 from attrs import define, field

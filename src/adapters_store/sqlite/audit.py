@@ -2,8 +2,8 @@
 The audit log: entries in one chain, linked in the transaction that stores them. Decision 90.
 
 SQLite allows one write transaction at a time, across processes, so the order of commits is the
-order of the chain. SQLite computes the columns that are searched from the texts, so that they
-cannot differ.
+order of the chain. SQLite computes the columns for searches from the texts, so that columns and
+texts cannot differ.
 """
 
 from collections.abc import Sequence
@@ -42,7 +42,10 @@ ADD_AUDIT = insert("audit", ("number", "previous", "hash", "body", "record"), fi
 
 FIRST = """SELECT 0, body, id FROM audit
     WHERE id >= (SELECT min(+id) FROM audit WHERE at >= ?) AND +at >= ? ORDER BY id LIMIT ?"""
-"""From the first id that counts on: older entries are not even read."""
+"""
+The query for the first page. It begins at the first id that counts: older entries are not even
+read.
+"""
 NEXT = "SELECT 0, body, id FROM audit WHERE +at >= ? AND id > ? ORDER BY id LIMIT ?"
 
 
@@ -50,9 +53,9 @@ def trim(
     cursor: Cursor, before: EpochMs, limit: int, trimmed: Trimmed | None, sealer: Sealer | None
 ) -> int:
     """
-    Delete up to *limit* old entries from the beginning of the chain, and add one that records the
-    deletion. Returns the number of deleted entries. An entry that cannot be read counts as old as
-    the one before it. AL-5, AL-9.
+    Delete up to *limit* old entries from the beginning of the chain, and add an entry that records
+    the deletion. Returns the number of deleted entries. An entry that cannot be read counts as old
+    as the entry before it. AL-5, AL-9.
     """
     rows = cursor.execute(OLDEST, (limit,)).fetchall()
     old = list(takewhile(lambda row: row[2] is None or row[2] < before, rows))
@@ -67,7 +70,7 @@ def trim(
 
 
 class SqliteAudit(Audit):
-    """The queries of the audit log; its columns are computed from the texts."""
+    """The queries of the audit log, whose columns are computed from the texts."""
 
     async def list(self, since: EpochMs, after_id: str | None, limit: int) -> Sequence[AuditEntry]:
         if after_id is None:

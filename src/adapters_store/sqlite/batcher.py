@@ -1,4 +1,4 @@
-"""Items that come in one after the other, handed on in batches."""
+"""Items that arrive one after the other, delivered in batches."""
 
 import asyncio
 from collections.abc import Callable
@@ -9,18 +9,18 @@ from attrs import define, field
 T = TypeVar("T")
 
 MOST = 64
-"""Items of a batch."""
+"""The most items of a batch, before it is delivered."""
 LONGEST_S = 0.01
 
 
 @define(eq=False)
 class Batcher(Generic[T]):
     """
-    Collects what the turns of an event loop bring, so that much of it is done at once: a batch for
-    a database costs much for itself and little for each item.
+    Collects the items that arrive in several turns of an event loop, so that many items are handled
+    at once: for a database a batch costs much, and each item in it little.
 
-    Delivers once *quiet_turns* in a row brought nothing more, at the latest when there are `MOST`
-    items or the first one has waited `LONGEST_S`. An idle turn takes some microseconds.
+    Delivers once *quiet_turns* turns in a row brought no item, and at the latest when there are
+    `MOST` items or the first item has waited `LONGEST_S`. An idle turn takes some microseconds.
     """
 
     deliver: Callable[[list[T]], None]
@@ -31,7 +31,7 @@ class Batcher(Generic[T]):
     _by: float = 0.0
 
     def add(self, item: T) -> None:
-        """Wait with *item* for more. Called from the event loop."""
+        """Hold *item* back until more items arrive. Called from the event loop."""
         if not self._items:
             loop = asyncio.get_running_loop()
             self._before = self._quiet = 0
@@ -49,7 +49,7 @@ class Batcher(Generic[T]):
             self.flush()
 
     def flush(self) -> None:
-        """Deliver what was collected, now."""
+        """Deliver the collected items now."""
         if self._items:
             items, self._items = self._items, []
             self.deliver(items)

@@ -1,8 +1,8 @@
 """
-Claims and leases: how workers take executions, and how long they keep them.
+Claims and leases: how workers take executions, and how long workers keep executions.
 
 A claim is a job for the writer thread, so no other claim comes between reading and taking, in this
-process or another (the transaction is IMMEDIATE). It runs in four steps:
+process or another (the transaction is IMMEDIATE). A claim runs in four steps:
 
 1. `admit_waiting` admits executions that wait in a concurrency group with room, so that the rest of
    the claim reads only one column (`queued`).
@@ -16,13 +16,13 @@ process or another (the transaction is IMMEDIATE). It runs in four steps:
 4. `TAKE` writes worker, lease and a fencing number one higher. Every later write of that worker
    names the number; a write with an old one matches no row and is `Stale`.
 
-A lease is only a promise about time. That a worker's process has ended is known sooner by its lock
-file (`workers`), and what really prevents double work is the fencing number: a worker that comes
-back after its lease is too late to write, whatever its state. So a lease may be short without harm
+A lease is only a promise about time. The lock file of a worker (`workers`) shows sooner that its
+process has ended. The fencing number really prevents double work: a worker that comes back after
+the end of its lease is too late to write, whatever its state. So a lease may be short without harm
 to correctness, and a clock that jumps can delay work but not duplicate it.
 
-An execution in the cache is not read again when it is taken: a claim changes four fields of it, and
-updates the cache as a unit of work does.
+An execution in the cache is not read again when it is taken: a claim changes four fields of the
+execution, and updates the cache as a unit of work does.
 
 An execution whose row cannot be decoded is set aside instead of failing the claim: one unreadable
 row must not stop the queue.
@@ -56,15 +56,19 @@ HELD = "SELECT owner_id, count(*) FROM executions WHERE worker = ? GROUP BY owne
 
 NAMED = """named AS MATERIALIZED (SELECT id, owner_id, due_at FROM executions
     WHERE id IN (SELECT value FROM json_each(:ids)) AND +({wanted}))"""
-"""The sign keeps the planner to the index of ids: as many rows are read as there are ids."""
+"""
+The part of a query that reads the rows of given ids. The plus sign makes the planner use the index
+of ids, so that only as many rows are read as there are ids.
+"""
 
 
 @cache
 def _questions(named: bool, narrowed: bool) -> tuple[str, str]:
     """
-    Which accounts have waited since when, and which execution of an account is next: among all that
-    can be claimed, among *named* ones, among what a worker is able to do (*narrowed*). The first
-    takes one index step per account, however many executions of one account wait.
+    Two queries: the accounts that wait, with the instants since when; and the next execution of an
+    account. They regard all executions that can be claimed, or only *named* executions, or only
+    executions that a worker is able to run (*narrowed*). The first query takes one index step per
+    account, however many executions of one account wait.
     """
     doable = DOABLE.replace("?", ":able")
     wanted = f"{CLAIMABLE} AND {doable}" if narrowed else CLAIMABLE
@@ -87,7 +91,10 @@ SELECT owner_id, (SELECT min(due_at) FROM {table}
 
 
 SERVED_LATELY = "SELECT owner_id FROM served WHERE at > ? ORDER BY at DESC LIMIT 2"
-"""Two are enough to know of any account whether there is another one."""
+"""
+The query for accounts that were served lately. Two accounts are enough to know for any account
+whether there is another.
+"""
 
 SERVE = """INSERT INTO served (owner_id, at) VALUES (?, ?)
     ON CONFLICT (owner_id) DO UPDATE SET at = excluded.at"""
@@ -100,7 +107,9 @@ EXTEND = "UPDATE executions SET lease_until = ? WHERE worker = ? AND id = ? RETU
 
 @frozen
 class ClaimedRow:
-    """A claimed execution: the record as it is known now, or its row if it was unknown."""
+    """
+    A claimed execution: the known record after the claim, or the row if the record was not known.
+    """
 
     id: str
     known: KnownRecord | None = None
@@ -108,13 +117,13 @@ class ClaimedRow:
 
     @property
     def run(self) -> Execution | None:
-        """As it is stored now; large values may be left out."""
+        """The execution as it is stored now; large values may be left out."""
         return None if self.known is None else cast("Execution", self.known.light)
 
 
 @frozen
 class SqliteClaim:
-    """A job: claim up to *limit* due executions. It reads *cache* and does not change it."""
+    """A job that claims up to *limit* due executions. It reads *cache* and does not change it."""
 
     worker: str
     now: EpochMs
@@ -126,7 +135,7 @@ class SqliteClaim:
     cache: RecordCache | None = None
 
     def written(self, taken: Sequence[ClaimedRow]) -> Writes:
-        """The writes by which a unit of work would have stored the same."""
+        """The writes of a unit of work that would have stored the same records."""
         return Writes((), {("executions", (one.id,)): (one.run, one.known) for one in taken})
 
     @property
@@ -158,12 +167,15 @@ class SqliteClaim:
         return taken
 
     def _served_lately(self, cursor: Cursor) -> set[str]:
-        """Accounts that recently got a slot; of several, only two."""
+        """The accounts that recently got a slot; two accounts at most."""
         found = cursor.execute(SERVED_LATELY, (self.now - self.slots.lately_ms,)).fetchall()
         return {row[0] for row in found}
 
     def _take_first_of(self, cursor: Cursor, owner: str, due: dict[str, int]) -> ClaimedRow:
-        """Take the account's earliest execution and note when its next one is due."""
+        """
+        Take the earliest execution of the account, and note in *due* when its next execution is
+        due.
+        """
         next, which = self._questions[1], {**self._values, "owner": owner}
         id = cursor.execute(next, which).fetchone()[0]
         version, fence = cursor.execute(TAKE, (self.worker, self.until, id)).fetchone()
@@ -183,21 +195,24 @@ class SqliteClaim:
 
 
 UNREADABLE = "unreadable"
-"""The worker of executions that were taken and cannot be read: no process, so it holds no place."""
+"""
+The worker of executions that were taken but cannot be read. No process has this name, so these
+executions take up no slot.
+"""
 
 SET_ASIDE = "UPDATE executions SET worker = ?, lease_until = 0 WHERE worker = ? AND id = ?"
 
 
 def set_aside(cursor: Cursor, worker: str, ids: Collection[str]) -> None:
     """
-    Remove executions that cannot be read from the queue. Once they can be read, they continue like
-    those of a worker that has ended.
+    Remove executions that cannot be read from the queue. Once they can be read, they continue as
+    after the end of a worker.
     """
     cursor.executemany(SET_ASIDE, [(UNREADABLE, worker, id) for id in ids])
 
 
 def _read(cursor: Cursor, id: str) -> Row:
-    """A row of executions; text that is not UTF-8 as bytes."""
+    """The row of an execution; text that is not UTF-8 is returned as bytes."""
     try:
         row: Row = cursor.execute(SELECT_HEAD + "r.id = ?", (id,)).fetchone()
     except DriverError as error:
@@ -211,13 +226,16 @@ def _read(cursor: Cursor, id: str) -> Row:
 def extend(
     cursor: Cursor, worker: str, ids: Collection[str], until: EpochMs
 ) -> Mapping[str, EpochMs | None]:
-    """Extend the leases that *worker* holds on *ids*; returns those, each with its `due_at`."""
+    """
+    Extend the leases that *worker* holds on *ids*; returns the ids of these leases, each with its
+    `due_at`.
+    """
     found = {id: cursor.execute(EXTEND, (until, worker, id)).fetchone() for id in ids}
     return {id: row[0] for id, row in found.items() if row is not None}
 
 
 def touch(cursor: Cursor) -> None:
-    """The smallest write that fails where nothing can be written, be it that the file was moved."""
+    """Do the smallest write that fails if the file cannot be written, or was moved."""
     cursor.execute("UPDATE audit_chain SET end_number = end_number")
 
 
@@ -228,7 +246,7 @@ def trim(
     trimmed: Trimmed | None,
     sealer: Sealer | None,
 ) -> int:
-    """Delete up to *limit* old rows; returns how many."""
+    """Delete up to *limit* old rows; returns the number of deleted rows."""
     gone = audit.trim(cursor, before[0], limit, trimmed, sealer)
     for sql, at in zip(OLD, before[1:], strict=True):
         gone += cursor.execute(sql, (at, limit - gone)).rowcount

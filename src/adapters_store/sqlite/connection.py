@@ -1,8 +1,8 @@
 """
 The only module that knows the SQLite drivers: opening, pragmas, errors, copies.
 
-Nothing here reads or closes a database file by hand: closing any descriptor of a file releases the
-locks that SQLite holds on it in this process.
+This module neither reads nor closes a database file by hand: closing any descriptor of a file
+releases the locks that SQLite holds on it in this process.
 """
 
 import os
@@ -25,17 +25,17 @@ AsyncConnection: TypeAlias = aiosqlite.Connection
 DriverError = sqlite3.Error
 UniqueTaken = sqlite3.IntegrityError
 BadJob = (sqlite3.DataError, sqlite3.InterfaceError, sqlite3.ProgrammingError)
-"""Errors of the statement or its values, and none of the database."""
+"""The errors of a statement or its values; they say nothing about the database."""
 
 is_complete = sqlite3.complete_statement
 
 STATEMENTS = 256
 BUSY_S = 4.5
-"""How long threads wait for a lock: every waiter has an answer within 5 s."""
+"""The most seconds that a thread waits for a lock: every caller has an answer within 5 s."""
 NEVER_WAIT = "PRAGMA busy_timeout = 0"
-"""The event loop waits for nobody's lock: everybody else would wait with it."""
+"""The setting for the event loop, which waits for no lock: every request would wait with it."""
 COUNTERS_BUSY_S = 1.0
-"""How long a thread waits before counts are kept in memory for a while."""
+"""The most seconds that a thread waits, before counts are kept in memory for a while."""
 
 
 def uri_of(path: Path, mode: str) -> str:
@@ -44,7 +44,7 @@ def uri_of(path: Path, mode: str) -> str:
 
 
 def connect(path: Path, mode: str = "rw", busy_s: float = BUSY_S) -> Connection:
-    """A connection without implicit transactions, usable from any one thread at a time."""
+    """A connection without implicit transactions; any thread may use it, one thread at a time."""
     return sqlite3.connect(
         uri_of(path, mode),
         uri=True,
@@ -59,7 +59,7 @@ def connect_writer(path: Path, busy_s: float = BUSY_S) -> Connection:
     """
     A connection whose commits survive a power cut; it waits up to *busy_s* for a lock.
 
-    The log may grow to 16 MB before a checkpoint, because that takes two more flushes, which a busy
+    The log may grow to 16 MB before a checkpoint: a checkpoint takes two more flushes, which a busy
     writer should not do every few batches.
     """
     return _prepared(
@@ -74,10 +74,10 @@ def connect_writer(path: Path, busy_s: float = BUSY_S) -> Connection:
 
 def connect_reader(path: Path) -> Connection:
     """
-    A read-only connection for short reads in the event loop; opened outside of it.
+    A read-only connection for short reads in the event loop; opened in a thread.
 
-    Its first read is done here, because the first reader of a killed process's log recovers it, and
-    others wait for that. Readers wait for nothing else.
+    The first read is done here: the first reader of a killed process's log recovers the log, and
+    other readers wait for that. Readers wait for nothing else.
     """
     return _prepared(
         connect(path, "ro"),
@@ -92,7 +92,7 @@ def connect_counters(path: Path) -> Connection:
     A connection whose commits survive the process, and a power cut except for the last moments.
 
     Small pages: a count changes a few bytes, and each commit writes whole pages. The log may grow
-    to 8 MB before a checkpoint, because that flushes the disk while the event loop waits.
+    to 8 MB before a checkpoint: a checkpoint flushes the disk while the event loop waits.
     """
     return _prepared(
         connect(path, busy_s=COUNTERS_BUSY_S),
@@ -157,20 +157,22 @@ def detail_of(error: BaseException) -> str:
 
 
 def speaks_of_damage(error: DriverError) -> bool:
-    """Whether the file itself is bad: not a database, or an inconsistent one."""
+    """Whether the error says that the file is no database, or an inconsistent database."""
     text = detail_of(error)
     signs = ("not a database", "malformed", "corrupt", "unsupported file format")
     return any(sign in text for sign in signs)
 
 
 def never_wait(connection: Connection) -> Connection:
-    """From now on a lock held by somebody else is an error at once: for the event loop."""
+    """
+    Make every lock of another connection an immediate error for *connection*; for the event loop.
+    """
     connection.execute(NEVER_WAIT)
     return connection
 
 
 def is_locked(error: BaseException | None) -> bool:
-    """Whether somebody else held a lock for too long."""
+    """Whether another connection held a lock for too long."""
     code = getattr(error, "sqlite_errorcode", 0)
     return isinstance(error, sqlite3.Error) and code & 0xFF == sqlite3.SQLITE_BUSY
 
@@ -184,7 +186,7 @@ def close_quietly(connection: Connection) -> None:
 
 
 def create_private(path: Path) -> None:
-    """Create an empty file that only its owner may read, unless it exists."""
+    """Create an empty file that only its owner may read; an existing file stays as it is."""
     try:
         os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
     except FileExistsError:

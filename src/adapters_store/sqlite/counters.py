@@ -1,13 +1,13 @@
 """
 Quota counters in a file of their own, exact across processes and restarts.
 
-Not in the store's file: they change with every request, and losing the last moments of them in a
-power cut harms nobody, while the store's commits must survive it.
+The counters are not in the store's file: they change with every request, and a power cut may lose
+their last changes without harm, while the store's commits must survive a power cut.
 
-The event loop never waits for the file's lock: if another process holds it, a thread waits, and
-requests that arrive meanwhile are counted together afterwards. While the file cannot be written
+The event loop never waits for the file's lock: if another process holds the lock, a thread waits,
+and requests that arrive meanwhile are counted together afterwards. While the file cannot be written
 (disk full, read-only, locked for long), this process counts in memory on top of the file's counts,
-and writes the sum to the file as soon as it can.
+and adds the counts in memory to the file as soon as possible.
 """
 
 import asyncio
@@ -63,15 +63,17 @@ ADD = """INSERT INTO counts (subject, kind, begins, ends, admitted, last_at)
     ON CONFLICT (subject, kind, begins) DO UPDATE SET admitted = admitted + excluded.admitted,
     last_at = max(last_at, excluded.last_at) RETURNING admitted"""
 CountRequest = tuple[str, Sequence[Window], EpochMs]
-"""A request to count: its subject, the windows, and the instant."""
+"""A request to count: the subject, the windows, and the instant."""
 
 Key = tuple[str, str, int]
-"""Subject, kind and begin of a window."""
+"""The subject, kind and begin of a window."""
 
 
 @define(eq=False)
 class Counts:
-    """The counts in a file. Every method raises `DriverError`; then nothing was changed."""
+    """
+    The counts in a file. Every method raises `DriverError`; after the error nothing has changed.
+    """
 
     connection: Connection
 
@@ -79,8 +81,8 @@ class Counts:
         """
         Count each request in all of its windows or in none, in order.
 
-        At first as if no window were full. If one then has more than it admits, all is undone, and
-        each request is counted after a read of its windows.
+        First all requests are counted as if no window were full. If a window then has more than it
+        admits, all counts are undone, and each request is counted after a read of its windows.
         """
         with self._writing():
             self.connection.execute("SAVEPOINT added")
@@ -96,29 +98,35 @@ class Counts:
         return Admission(full, counts) if full else Admission((), self._add(subject, windows, now))
 
     def _add(self, subject: str, windows: Sequence[Window], now: EpochMs) -> tuple[int, ...]:
-        """The number that each window has admitted, with this one."""
+        """Count one admission in each window; returns the new number of each window."""
         return tuple([self._added(subject, w.kind, w.start, w.end, 1, now) for w in windows])
 
     def _added(self, *row: str | int) -> int:
         return cast("int", self.connection.execute(ADD, row).fetchone()[0])
 
     def peek_counts(self, subject: str, windows: Sequence[Window]) -> tuple[int, ...]:
-        """What each window has admitted."""
+        """The number that each window has admitted."""
         return tuple(self._read((subject, one.kind, one.start)).admitted for one in windows)
 
     def add(self, counts: Mapping[Key, Count], used: Mapping[str, EpochMs]) -> None:
-        """Add counts of elsewhere; *used*: when each subject was last admitted."""
+        """
+        Add counts that were kept in memory; *used*: the instant at which each subject was last
+        admitted.
+        """
         with self._writing():
             for key, one in counts.items():
                 self._added(*key, one.end, one.admitted, used[key[0]])
 
     def last_used(self, subject: str) -> EpochMs | None:
-        """When *subject* was last admitted."""
+        """The instant at which *subject* was last admitted."""
         found = self.connection.execute(LAST_USED, (subject,)).fetchone()[0]
         return None if found is None else EpochMs(found)
 
     def trim(self, before: EpochMs, limit: int) -> int:
-        """Delete up to *limit* windows that ended before *before*; returns how many."""
+        """
+        Delete up to *limit* windows that ended before *before*; returns the number of deleted
+        windows.
+        """
         long_before = before - KEPT_LONGER["day"]
         return self.connection.execute(TRIM, (before, long_before, limit)).rowcount
 
@@ -128,7 +136,7 @@ class Counts:
 
     @contextmanager
     def _writing(self) -> Iterator[None]:
-        """A transaction."""
+        """A context that is one transaction."""
         self.connection.execute("BEGIN IMMEDIATE")
         try:
             yield
@@ -140,7 +148,7 @@ class Counts:
 
 
 def _is_over(request: CountRequest, taken: Admission) -> bool:
-    """Whether some window now has more than it admits."""
+    """Whether a window now has more than it admits."""
     for window, count in zip(request[1], taken.counts, strict=True):
         if window.limit is not None and count > window.limit:
             return True
@@ -149,8 +157,9 @@ def _is_over(request: CountRequest, taken: Admission) -> bool:
 
 def open_counts(path: Path) -> tuple[Connection, Path | None]:
     """
-    Open *path*, created if needed. A file that is damaged or not ours is renamed and a new one
-    begun; the second value is its new path. Raises `DriverError`, `OSError`.
+    Open *path*; a missing file is created. A file that is damaged or not ours is renamed, and a new
+    file is created; the second value is the new path of the renamed file. Raises `DriverError`,
+    `OSError`.
     """
     with alone(path.parent):
         if not _is_sound(path):
@@ -176,7 +185,10 @@ def _open(path: Path) -> Connection:
 
 
 def _is_sound(path: Path) -> bool:
-    """Raises `DriverError` for a temporary condition, such as a lock."""
+    """
+    Whether *path* is missing, empty, or a file of ours without damage. Raises `DriverError` for a
+    temporary condition, such as a lock.
+    """
     if not path.exists() or not path.stat().st_size:
         return True
     try:
@@ -189,7 +201,7 @@ def _is_sound(path: Path) -> bool:
 
 
 def _is_ours(connection: Connection) -> bool:
-    """Whether it has our mark and a readable schema; the counts themselves are not read."""
+    """Whether the file has our mark and a readable schema; the counts themselves are not read."""
     owner = connection.execute("PRAGMA application_id").fetchone()[0]
     connection.execute("SELECT 1 FROM sqlite_schema").fetchall()
     return bool(owner == APPLICATION_ID)
@@ -211,7 +223,7 @@ class SqliteCounters:
     """
     Implements `wfcore.ports.counters.Counters` on one file. Created by `SqliteCounters.open`.
 
-    `damaged`: where a damaged file was moved at the start, None if there was none.
+    `damaged`: the path to which a damaged file was moved at the start; None without a damaged file.
     """
 
     def __init__(self, path: Path) -> None:
@@ -232,7 +244,7 @@ class SqliteCounters:
 
     @classmethod
     async def open(cls, path: Path) -> "SqliteCounters":
-        """Open *path*, created if needed. Raises `StoreUnavailable`."""
+        """Open *path*; a missing file is created. Raises `StoreUnavailable`."""
         return await asyncio.to_thread(cls, path)
 
     async def take(self, subject: str, windows: tuple[Window, ...], now: EpochMs) -> Admission:
@@ -247,7 +259,7 @@ class SqliteCounters:
         return await answer
 
     async def peek_counts(self, subject: str, windows: tuple[Window, ...]) -> tuple[int, ...]:
-        """What each window has admitted. Raises `StoreUnavailable`."""
+        """The number that each window has admitted. Raises `StoreUnavailable`."""
         try:
             filed = self._counts.peek_counts(subject, windows)
         except DriverError as error:
@@ -256,7 +268,7 @@ class SqliteCounters:
         return tuple(map(add, filed, aside))
 
     async def last_used(self, subject: str) -> EpochMs | None:
-        """When *subject* was last admitted."""
+        """The instant at which *subject* was last admitted."""
         aside = self._used.get(subject)
         try:
             filed = self._counts.last_used(subject)
@@ -274,14 +286,17 @@ class SqliteCounters:
             raise StoreUnavailable(detail=detail_of(error)) from error
 
     def _trim(self, before: EpochMs) -> None:
-        """In a thread, some rows at a time, so that the loop finds the lock free in between."""
+        """
+        Delete windows in a thread, some rows at a time, so that the event loop finds the lock free
+        in between.
+        """
         gone = TRIMMED_AT_ONCE
         with closing(connect_counters(self._path)) as connection:
             while gone == TRIMMED_AT_ONCE:
                 gone = Counts(connection).trim(before, TRIMMED_AT_ONCE)
 
     async def close(self) -> None:
-        """Count what was requested, then close the file."""
+        """Count all waiting requests, then close the file."""
         self._gathering.flush()
         while self._thread is not None:
             await asyncio.wait((self._thread,))
@@ -302,7 +317,9 @@ class SqliteCounters:
         _resolve(requests, taken)
 
     def _wait_aside(self, requests: Sequence[Waiting]) -> None:
-        """Let a thread wait for the lock. Until it has ended, this loop counts nothing."""
+        """
+        Let a thread wait for the lock. Until the thread has ended, this event loop counts nothing.
+        """
         loop = asyncio.get_running_loop()
         self._thread = loop.run_in_executor(None, self._count_patiently, _requests_of(requests))
         self._thread.add_done_callback(partial(self._waited, requests))
@@ -324,7 +341,10 @@ class SqliteCounters:
             self._answer(later)
 
     def _settle(self, requests: Sequence[Waiting], error: BaseException) -> None:
-        """Count in memory what the file did not accept; a defect is raised to the waiters."""
+        """
+        Count in memory the requests that the file did not accept; after a defect every waiter gets the
+        error.
+        """
         if isinstance(error, DriverError):
             self._failed_at = requests[-1][0][2]
             _resolve(requests, [self._take_aside(*one) for one in _requests_of(requests)])
@@ -334,18 +354,20 @@ class SqliteCounters:
                 answer.set_exception(error)
 
     def _count(self, requests: Sequence[CountRequest], counts: Counts) -> list[Admission]:
-        """Count in the file, or in memory while the file rests. Raises `DriverError`."""
+        """Count in the file, or in memory if the file failed a moment ago. Raises `DriverError`."""
         if self._rests(requests[-1][2]):
             return [self._take_aside(*one) for one in requests]
         self._bring_back(counts)
         return counts.take_all(requests)
 
     def _rests(self, now: EpochMs) -> bool:
-        """Whether the file failed a moment ago: trying every time would block the event loop."""
+        """
+        Whether the file failed a moment ago: a try for each request would block the event loop.
+        """
         return self._failed_at is not None and 0 <= now - self._failed_at < SECOND
 
     def _count_of(self, subject: str, windows: Sequence[Window]) -> tuple[int, ...]:
-        """The counts of the file, if it can be read, plus those in memory."""
+        """The counts in the file, if it can be read, plus the counts in memory."""
         try:
             filed = self._counts.peek_counts(subject, windows)
         except DriverError:
@@ -364,7 +386,7 @@ class SqliteCounters:
         return Admission((), tuple(count + 1 for count in counts))
 
     def _bring_back(self, counts: Counts) -> None:
-        """Write what was counted in memory to the file, all or nothing."""
+        """Write all counts in memory to the file, in one transaction."""
         if self._aside:
             counts.add(self._aside, self._used)
             self._aside.clear()

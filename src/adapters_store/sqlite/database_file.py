@@ -1,9 +1,9 @@
 """
-The database as a file among files: is it complete, and still the one that was opened?
+The database as a file among files: checks that the file is complete, and still the opened file.
 
-SQLite trusts its path. If the file is missing it creates an empty one; if the log (`-wal`) is
-missing it continues with what had been checkpointed; and if either is unlinked or replaced while
-open, it goes on writing to a file that nobody will ever read. Three checks detect this:
+SQLite trusts its path. If the file is missing, SQLite creates an empty file. If the log (`-wal`) is
+missing, SQLite continues with the last checkpoint. If the file or the log is unlinked or replaced
+while open, SQLite goes on writing to a file that nobody will ever read. Three checks detect this:
 
 - a database that is missing, empty or blank beside other data is refused, and nothing is touched;
 
@@ -23,9 +23,13 @@ from wfcore.errors import StoreRefused
 LOG = "-wal"
 NOTE = "-commit"
 RESTORING = "restoring"
-"""The folder that a restore works in; as long as it is there, the data folder is not whole."""
+"""
+The folder in which a restore works; as long as the folder exists, the data folder is not complete.
+"""
 COMPANIONS = ("signing.key", "first.key", "counters.db", "artifacts")
-"""The entries that a data folder gets only after its database: none is there on a first start."""
+"""
+The entries that a data folder gets only after its database: on a first start they are all missing.
+"""
 
 
 def require_no_broken_restore(data: Path) -> None:
@@ -39,9 +43,9 @@ def require_no_broken_restore(data: Path) -> None:
 
 def require_new(path: Path, data: Path) -> None:
     """
-    Raises `StoreRefused` if *path* contains no database although there was a service. Traces are
-    files beside *path* and in the folder *data*. Nothing is touched, since SQLite would delete the
-    log of an empty database.
+    Raises `StoreRefused` if *path* contains no database although there was a service. The traces of
+    a service are files beside *path* and in the folder *data*. No file is opened, since SQLite
+    would delete the log of an empty database.
     """
     found = list(_traces(path, data))
     if found:
@@ -54,9 +58,9 @@ def require_new(path: Path, data: Path) -> None:
 
 def noted_commit(path: Path) -> int:
     """
-    The number that was noted last; 0 if there is no readable note.
+    The number in the note; 0 without a readable note.
 
-    To be read before the database, because another process may commit in between.
+    The note must be read before the database, because another process may commit in between.
     """
     try:
         number, again = map(int, beside(path, NOTE).read_bytes()[:42].split())
@@ -91,7 +95,7 @@ def beside(path: Path, tail: str) -> Path:
 
 
 def size_of(path: Path) -> int:
-    """Bytes of the database and of its log, if there is one."""
+    """The bytes of the database and of its log, if there is a log."""
     size = 0
     for file in (path, beside(path, "-wal")):
         with suppress(FileNotFoundError):

@@ -1,4 +1,4 @@
-"""The queries of executions, as far as they are SQLite's own."""
+"""The queries of executions whose SQL is only for SQLite."""
 
 from collections.abc import Collection, Sequence
 from typing import Any
@@ -15,13 +15,14 @@ from wfcore.ports.records import ExecutionFilter
 
 DOABLE = """NOT EXISTS (SELECT 1 FROM json_each(capabilities)
     WHERE value NOT IN (SELECT value FROM json_each(?)))"""
-"""The condition that a worker with these words is able to run an execution."""
+"""The condition that a worker with these capabilities is able to run an execution."""
 
 
 def total_of(where: ExecutionFilter) -> tuple[str, Sequence[Any]] | None:
     """
-    The number of executions by tallies; None where these do not help. Of all accounts since some
-    day they do not: unfinished executions are in no index of all accounts by time.
+    The number of executions by tallies; None where tallies do not help. They do not help for the
+    executions of all accounts since some day: no index has the unfinished executions of all
+    accounts by time.
     """
     of_all = where.owner_id is None and where.workflow_id is None and where.since is not None
     if where.id_end is not None or of_all or excludes_ended(where.statuses):

@@ -1,8 +1,8 @@
 """
 The full check of a file: every page, every row that references another, every record and artifact.
 
-Nothing is written and nobody waits for it. Records are read in batches, so that a running server
-can checkpoint in between; only the pages are checked in one go.
+The check writes nothing, and nobody waits for the check. Records are read in batches, so that a
+running server can checkpoint in between; only the pages are checked in one go.
 """
 
 import os
@@ -35,17 +35,20 @@ from wfcore.errors import StoreRefused
 from wfcore.ports.system import Sealer
 
 YOUNG_S = 3_600
-"""A younger folder of artifacts may belong to an execution that is being stored."""
+"""
+The age in seconds below which a folder of artifacts may belong to an execution that is being
+stored.
+"""
 
 
 STEPS = 100_000
-"""Steps of SQLite between two checks for Ctrl-C."""
+"""The steps of SQLite between two checks for Ctrl-C."""
 
 
 def check(path: Path, artifacts: Path | None, sealer: Sealer | None = None) -> Iterator[CheckEvent]:
     """
-    Check the database *path* and the folder of *artifacts*, if they are in one; yields findings as
-    they are found. *sealer* opens sealed cells.
+    Check the database *path* and the folder of *artifacts* (None: they are not in a folder); yields
+    each finding at once. *sealer* opens sealed cells.
 
     Raises `StoreRefused` if the file cannot be read as a database of this schema at all,
     `StoreUnavailable`.
@@ -62,7 +65,7 @@ def check(path: Path, artifacts: Path | None, sealer: Sealer | None = None) -> I
 
 
 def unreadable(path: Path, sealer: Sealer) -> Sequence[Finding]:
-    """The records of the database *path* that cannot be read, `MOST` of them."""
+    """The records of the database *path* that cannot be read, at most `MOST`."""
     with closing(_opened(path)) as connection:
         events = _guarded(_records(connection, sealer))
         return list(islice((one for one in events if isinstance(one, Finding)), MOST))
@@ -78,7 +81,8 @@ def check_counters(path: Path) -> Iterator[CheckEvent]:
 
 def _opened(path: Path) -> Connection:
     """
-    A connection that is interrupted now and then: otherwise Ctrl-C would wait for the statement.
+    A connection that is interrupted now and then; without interruptions Ctrl-C would wait for the
+    statement.
     """
     connection = connect(path, "ro")
     connection.set_progress_handler(lambda: 0, STEPS)
@@ -86,7 +90,10 @@ def _opened(path: Path) -> Connection:
 
 
 def _guarded(parts: Iterator[CheckEvent], where: str = "database") -> Iterator[CheckEvent]:
-    """Damage that prevents reading is a finding; the next part may be readable."""
+    """
+    The events of *parts*. Damage that prevents reading becomes a finding; the next part may be
+    readable.
+    """
     try:
         yield from parts
     except DriverError as error:
@@ -123,7 +130,7 @@ def _records(connection: Connection, sealer: Sealer | None) -> Iterator[CheckEve
 
 
 def _rows(connection: Connection, table: CheckedTable) -> Iterator[Row]:
-    """All rows, in batches: between them the log can be checkpointed."""
+    """All rows, in batches; between two batches the log can be checkpointed."""
     found = connection.execute(*batch(table, None)).fetchall()
     while found:
         yield from found

@@ -1,6 +1,4 @@
-"""
-Concurrency groups: admission is counted from rows, in the transaction that claims.
-"""
+"""Concurrency groups: the transaction that claims counts rows to see whether a group has room."""
 
 from adapters_store.sql.groups import (
     EVERYBODY,
@@ -24,14 +22,17 @@ CHECKED = "DELETE FROM group_checks WHERE concurrency_group = ?"
 
 
 def admit_waiting(cursor: Cursor) -> None:
-    """In every marked group, admit as many as there is room for, and queue the others."""
+    """
+    In every marked group, admit as many executions as there is room for, and queue the other
+    executions.
+    """
     for (group,) in cursor.execute(MARKED, (GROUPS_IN_A_CLAIM,)).fetchall():
         _admit(cursor, group)
         cursor.execute(CHECKED, (group,))
 
 
 def _admit(cursor: Cursor, group: str) -> None:
-    """Unclaimed executions are admitted in queue order while the group has room."""
+    """Admit unclaimed executions in the order of the queue, while the group has room."""
     at_once = cursor.execute(LIMIT, (group,)).fetchone()
     held = cursor.execute(HELD, (group,)).fetchone()[0]
     room = max(0, at_once[0] - held) if at_once else EVERYBODY

@@ -1,11 +1,11 @@
 """
 The owner of a file and its schema, checked before anything is written.
 
-Only the header and the schema are read, so that a start costs the same however much is stored;
-`wfcore check` reads everything.
+Only the header and the schema are read, so that the cost of a start does not depend on the size of
+the database; `wfcore check` reads everything.
 
 The first schema is `schema.sql`; each migration after it is a numbered file in `migrations`. Each
-runs in a transaction of its own together with its number (`user_version`).
+migration runs in a transaction of its own, which also sets its number (`user_version`).
 """
 
 from collections.abc import Callable, Iterator
@@ -39,18 +39,20 @@ FOLDER = Path(__file__).parent
 
 
 def migrations() -> list[tuple[int, str]]:
-    """Number and text of the first schema, which is 1, and of each migration after it, in order."""
+    """
+    The number and text of the first schema (number 1) and of each migration after it, in order.
+    """
     return texts_in(FOLDER)
 
 
 def prepare(path: Path, data: Path | None = None, schema: Schema = Schema.NEWEST) -> None:
     """
-    Make *path* a database of the newest schema, as far as *schema* says so; *data* is the folder of
-    what belongs to it, None: the folder of *path*.
+    Make *path* a database of the newest schema, as far as *schema* allows. *data*: the folder of
+    the other files of the service; None: the folder of *path*.
 
-    Raises `StoreRefused` (nothing was changed) if the file is foreign, damaged or newer, has lost
-    commits, or is missing although there was a service; `StoreUnavailable` if it cannot be written
-    now.
+    Raises `StoreRefused` (without any change) if the file is foreign, damaged or newer, has lost
+    commits, or is missing although there was a service; `StoreUnavailable` if the file cannot be
+    written now.
     """
     data = data or path.parent
     require_no_broken_restore(data)
@@ -81,7 +83,7 @@ def inspect(path: Path) -> None:
 
 
 def require_whole(path: Path) -> None:
-    """Read all of *path*. Raises `StoreRefused` if it is damaged, `StoreUnavailable`."""
+    """Read all of *path*. Raises `StoreRefused` if the file is damaged, `StoreUnavailable`."""
     _refuse(path, _damage)
 
 
@@ -98,7 +100,10 @@ def _refuse(path: Path, reason: Callable[[Connection], str | None]) -> None:
 
 
 def _loss(connection: Connection, path: Path, data: Path, noted: int) -> str | None:
-    """Evidence of lost commits. Raises `StoreRefused` if *path* is blank beside other data."""
+    """
+    The evidence of lost commits, or None. Raises `StoreRefused` if *path* is blank beside other
+    data.
+    """
     if not _pragma(connection, "user_version"):
         require_new(path, data)
         return None

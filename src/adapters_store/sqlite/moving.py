@@ -1,4 +1,4 @@
-"""The file as one side of a move. See `adapters_store.sql.moving`."""
+"""The SQLite file as one side of a move. See `adapters_store.sql.moving`."""
 # ruff: noqa: S608 - only constant names of this package are put into the text
 
 from collections.abc import AsyncIterator, Iterator, Sequence
@@ -23,7 +23,10 @@ from wfcore.model.event import AuditEntry
 from wfcore.rules.audit.chain import entry_text
 
 GONE = '1 FROM "this database was moved"'
-"""No such table: RAISE would pass for a lost race, after which clients try again."""
+"""
+The expression of a fence. The table does not exist: RAISE would pass for a lost race, after which
+clients try again.
+"""
 FILLING = "this_database_is_being_filled()"
 """The function that only the connection of a move has."""
 _FENCE = [
@@ -44,7 +47,9 @@ def mark_of(connection: Connection) -> Mark | None:
 
 
 def require_here(path: Path) -> None:
-    """Raises `StoreRefused` if the service of *path* is elsewhere, or not here yet."""
+    """
+    Raises `StoreRefused` if the service of *path* was moved elsewhere, or has not fully arrived.
+    """
     with unavailable_on_error(), closing(connect(path, "ro")) as connection:
         mark = mark_of(connection)
     if mark is not None:
@@ -62,8 +67,8 @@ class SqliteSide:
     @contextmanager
     def opened(cls, path: Path, data: Path, *, prepared: bool = True) -> "Iterator[SqliteSide]":
         """
-        The file *path* of the data folder *data*, which gets the newest schema if *prepared*.
-        Raises `StoreRefused` as for a server, and `StoreUnavailable`.
+        A side for the file *path* of the data folder *data*; the file gets the newest schema if
+        *prepared*. Raises `StoreRefused` as for a server, and `StoreUnavailable`.
         """
         if prepared:
             prepare(path, data)

@@ -1,4 +1,4 @@
-"""Who packs ended executions, and how their rows are read for that."""
+"""The job that packs ended executions, and the reads of their rows."""
 # ruff: noqa: S608 - only constant text of this package is put together
 
 from collections import defaultdict
@@ -16,15 +16,15 @@ from wfcore.ports.system import Sealer
 from wfcore.time import MINUTE, EpochMs, later
 
 LAG = MINUTE
-"""By then, followers have seen the end, and late writers have written."""
+"""The time after which followers have seen the end, and late writers have written."""
 
 
 MOST_BYTES = 16 << 10
-"""The most bytes of rows that are packed: lists have to open all of a cell."""
+"""The most bytes of rows that are packed: lists have to open a whole cell."""
 
 
 def _events_text(entries: Sequence[Entry]) -> str:
-    """The text of *entries*, each with the time since the one before."""
+    """The text of *entries*; each entry has the time since the previous entry."""
     found: list[list[Any]] = []
     before = 0
     for at, kind, data in entries:
@@ -42,8 +42,8 @@ _SIZE = """length(r.body) + coalesce(length(r.output), 0)
 
 def ended_next(now: EpochMs, limit: int) -> Query:
     """
-    Up to *limit* executions behind the mark, in the order of their ends: instant, id, and about how
-    many characters their rows take up; 0 for a packed one.
+    Up to *limit* executions behind the mark, in the order of their ends: the instant, the id, and
+    the approximate number of characters of their rows; 0 for a packed execution.
     """
     sql = f"""SELECT r.completed_at, r.id,
         CASE WHEN r.packed IS NOT NULL AND r.body = '' THEN 0 ELSE {_SIZE} END
@@ -86,7 +86,7 @@ _MOVE_MARK = """UPDATE packing_mark SET completed_at = ?, id = ?
 
 @frozen
 class Pack:
-    """A job for the writer: pack the executions *ids*, and move the mark to *mark*."""
+    """A job that packs the executions *ids*, and moves the mark to *mark*."""
 
     ids: Sequence[str]
     mark: tuple[int, str]
@@ -139,7 +139,7 @@ def pack(
 
 
 def _by_execution(rows: Iterable[Row]) -> Mapping[str, Sequence[Row]]:
-    """*rows* by their first value, without it."""
+    """*rows* grouped by their first value; the rows in the groups lack that value."""
     found = defaultdict[str, list[Row]](list)
     for id, *row in rows:
         found[id].append(row)
@@ -154,7 +154,7 @@ def _packed(
     events: Sequence[Row],
     opener: Sealer | None,
 ) -> tuple[CellParts, int]:
-    """The parts of the cell, and the number of events in it."""
+    """The parts of the cell, and the number of events in the cell."""
     body, url, output, cell = head
     old = None if cell is None else parts_of(cell, opener, id)
     entries = [] if old is None else entries_of(old)

@@ -1,31 +1,32 @@
 """
 Reads: point reads in the event loop, lists in threads, and a cache that follows commits.
 
-**Where a read runs.** A read by key takes a few microseconds, less than handing it to a thread
-would, and a WAL reader never waits for the writer; so it runs in the event loop. Lists and scans,
-which may take long, go through aiosqlite.
+**Where a read runs.** A read by key takes a few microseconds, less than a handover to a thread
+would take, and a WAL reader never waits for the writer; so a read by key runs in the event loop.
+Lists and scans, which may take long, go through aiosqlite.
 
 **One transaction per turn.** All point reads of one turn of the event loop share one read
-transaction. It begins by reading whether there was a commit since the last one. Every request of a
-turn arrived before its snapshot was taken, so clients always read their own writes.
+transaction. The transaction begins with a read that shows whether there was a commit since the
+previous transaction. Every request of a turn arrived before its snapshot was taken, so clients
+always read their own writes.
 
-**The cache.** Decoded records are kept by key together with their version. They are frozen, so they
-can be handed out to everyone. A record counts as current in one of three ways:
+**The cache.** Decoded records are kept by key together with their version. Records are frozen, so
+that all readers can share them. A record counts as current in one of three ways:
 
 - nobody has committed since it was last found current (`KnownRecord.seen`, see `state`);
 - every commit since then was our own, and `committed` took the records that it put or claimed into
   the cache, before the waiting units learned that they are durable (decision 2);
 - its version, or for narrow records its whole row, is read again and is the same.
 
-A commit of another process, or one of ours that did more than that, breaks the second way: then
-versions are compared, also with what our own commit put. Accounts, keys, workflows and webhooks
-are watched by triggers in the database, so that a change by hand is noticed as well; other tables
-must not be edited while a server runs.
+A commit of another process, or a commit of ours that changed more than these records, breaks the
+second way: then versions are compared, also those of records that our own commit put. Accounts,
+keys, workflows and webhooks are watched by triggers in the database, so that a change by hand is
+noticed as well; other tables must not be edited while a server runs.
 
 **What must not be done.** Rows that a unit reads behind its own uncommitted writes are decoded by
 `read` and never cached: they are rolled back. After a driver error the connection is replaced, and
-states are numbered anew, since its snapshot is lost with it. The cache is bounded in bytes: the
-texts of each record plus a fixed overhead per entry (`WFCORE_CACHE`).
+states are numbered anew, since the snapshot is lost with the connection. The cache is bounded in
+bytes: the texts of each record plus a fixed overhead per entry (`WFCORE_CACHE`).
 """
 
 import asyncio
@@ -83,11 +84,11 @@ class SqliteReads(Reads):
         return await self._here(lambda: self._one(fetch, key))
 
     async def row(self, sql: str, values: Sequence[Any]) -> Row | None:
-        """The one row of a statement. Raises `StoreUnavailable`."""
+        """The only row that *sql* finds, or None. Raises `StoreUnavailable`."""
         return await self._here(lambda: self._row(sql, values))
 
     async def few(self, query: Query) -> list[Row]:
-        """Rows of a query that finds only a few. Raises `StoreUnavailable`."""
+        """All rows of a query that finds only a few rows. Raises `StoreUnavailable`."""
         return await self._here(lambda: self._few(query))
 
     async def _here(self, read: Callable[[], R]) -> R:
@@ -107,8 +108,8 @@ class SqliteReads(Reads):
 
     async def reach(self) -> None:
         """
-        Get a connection that the event loop can read with: opened by a thread, which waits for
-        locks as the loop must not. Raises `StoreUnavailable`.
+        Open a connection for the event loop, in a thread, because the thread may wait for locks and
+        the event loop must not. Raises `StoreUnavailable`.
         """
         self._check_open()
         if self._inline is None:
@@ -139,8 +140,8 @@ class SqliteReads(Reads):
 
     def state(self) -> tuple[int, int]:
         """
-        Two numbers: one changes with every commit that the cache does not follow, the other with
-        every change of a watched record. Read once per turn of the event loop.
+        Two numbers: the first changes with every commit that the cache does not follow, the second
+        with every change of a watched record. Both are read once per turn of the event loop.
 
         Raises `StoreUnavailable`.
         """
@@ -156,8 +157,9 @@ class SqliteReads(Reads):
 
     def committed(self, beat: int, units: Sequence[Writes], complete: bool) -> None:
         """
-        Take what *units* put with a commit of this process: as current if it changed nothing else
-        (*complete*) and follows the last known commit, or is that one; else for its version.
+        Put the records that *units* stored with a commit of this process into the cache. They count
+        as current if the commit changed nothing else (*complete*) and is the last known commit or
+        the next commit after it; otherwise their versions are compared.
         """
         self._next_turn()
         seen: int | None = None
@@ -194,7 +196,10 @@ class SqliteReads(Reads):
         return self._inline
 
     def _lost(self, error: DriverError) -> StoreUnavailable:
-        """After an error the next read gets a new connection, which numbers states anew."""
+        """
+        The error to raise after *error*. The next read gets a new connection, and states are
+        numbered anew.
+        """
         if self._inline is not None:
             close_quietly(self._inline)
             self._inline, self._in_turn, self._beat = None, False, -1
@@ -231,8 +236,8 @@ class SqliteReads(Reads):
 
     def _found_no_text(self, error: BaseException | None) -> bool:
         """
-        Whether to try again: text was invalid, and is returned as bytes from now on. On another
-        connection, because the failed statement keeps its snapshot.
+        Whether to try again because text was invalid; from now on such text is returned as bytes.
+        The second try needs another connection, because the failed statement keeps its snapshot.
         """
         if error is None or not is_no_text(error):
             return False
@@ -241,7 +246,10 @@ class SqliteReads(Reads):
 
     @asynccontextmanager
     async def _lent(self) -> AsyncIterator[AsyncConnection]:
-        """A connection for one caller; opened by a task, so that no cancellation can lose it."""
+        """
+        A connection for one caller. A task opens the connection, so that no cancellation can lose
+        it.
+        """
         self._check_open()
         opening = await self._idle.get()
         try:
@@ -270,7 +278,7 @@ class SqliteReads(Reads):
             raise StoreClosed()
 
     async def close(self) -> None:
-        """Close every connection, lent ones as soon as they are returned."""
+        """Close every connection; a lent connection is closed as soon as it is returned."""
         if self._closed:
             return
         self._closed = True

@@ -1,4 +1,4 @@
-"""The keys that the cells of a file are sealed with. Decision 86."""
+"""The keys that seal the cells of a file. Decision 86."""
 
 from collections.abc import Mapping, Sequence
 from contextlib import closing
@@ -20,7 +20,7 @@ from wfcore.ports.system import Sealer
 
 
 def key_ids(connection: Connection) -> list[str]:
-    """The ids of the keys that a cell may be sealed with, newest first."""
+    """The ids of the keys that may have sealed a cell, newest first."""
     if not connection.execute("SELECT 1 FROM sqlite_schema WHERE name = 'seal_keys'").fetchone():
         return []
     found = connection.execute("SELECT id FROM seal_keys ORDER BY number DESC").fetchall()
@@ -29,7 +29,7 @@ def key_ids(connection: Connection) -> list[str]:
 
 def keys_of(path: Path) -> list[str]:
     """
-    The ids of the keys that a cell of the database *path* may be sealed with, newest first. Raises
+    The ids of the keys that may have sealed a cell of the database *path*, newest first. Raises
     `StoreUnavailable`.
     """
     with unavailable_on_error(), closing(connect(path, "ro")) as connection:
@@ -38,8 +38,8 @@ def keys_of(path: Path) -> list[str]:
 
 def require_keys(path: Path, sealer: Sealer | None) -> None:
     """
-    Let *sealer* seal from now on: it makes a key if it has none, and the key is recorded. Raises
-    `StoreRefused` if it lacks a key that something may be sealed with, `StoreUnavailable`.
+    Let *sealer* seal from now on: it makes a key if it has no key, and the key is recorded. Raises
+    `StoreRefused` if *sealer* lacks a key that may have sealed a cell, `StoreUnavailable`.
     """
     with unavailable_on_error(), closing(connect(path)) as connection:
         known = key_ids(connection)
@@ -53,7 +53,7 @@ def require_keys(path: Path, sealer: Sealer | None) -> None:
 
 
 def note_key(cursor: Cursor, sealer: Sealer) -> None:
-    """Record the key that *sealer* seals with: every later start requires it."""
+    """Record the key with which *sealer* seals: every later start requires this key."""
     id = sealer.keys[0]
     if not cursor.execute("SELECT 1 FROM seal_keys WHERE id = ?", (id,)).fetchone():
         cursor.execute("INSERT INTO seal_keys (id) VALUES (?)", (id,))
@@ -66,8 +66,8 @@ def counts(cursor: Cursor) -> Mapping[str | None, int]:
 
 def forget_unused(cursor: Cursor, ids: Sequence[str]) -> Sequence[str]:
     """
-    Forget the keys of *ids* that seal no cell, so that a start no longer requires them; returns
-    their ids.
+    Forget the keys of *ids* that seal no cell, so that a start no longer requires these keys;
+    returns the ids of the forgotten keys.
     """
     used = counts(cursor)
     gone = [id for id in ids if id not in used]
@@ -79,8 +79,8 @@ def batch(
     cursor: Cursor, work: Resealing, table: str, after: Sequence[Any] | None
 ) -> Sequence[Any] | None:
     """
-    One batch of *work* behind the key *after*, as a job for the writer. Returns the last key of the
-    batch; None: there was none.
+    Seal one batch of *work* after the key *after*, as a job for the writer. Returns the last key of
+    the batch; None if there was no row.
     """
     sql, values = page(table, after)
     rows = cursor.execute(sql, values).fetchall()

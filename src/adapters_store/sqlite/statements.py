@@ -1,8 +1,8 @@
 """
-How the writes of many units become few statements.
+Few statements for the writes of many units.
 
 Every statement releases the interpreter's lock and has to win it back, so that a batch of many
-small ones costs more in waiting than in work.
+small statements costs more in waiting than in work.
 """
 
 from collections.abc import Mapping, Sequence
@@ -17,7 +17,7 @@ from wfcore.errors import Stale
 
 
 def perform(cursor: Cursor, writes: Sequence[Write]) -> None:
-    """Do every write in order. Raises `Stale` at the first that matched no row."""
+    """Do every write in order. Raises `Stale` at the first write that matched no row."""
     for statement, values, stale in writes:
         if isinstance(statement, str):
             cursor.execute(statement, _made(cursor, values))
@@ -31,8 +31,8 @@ def perform(cursor: Cursor, writes: Sequence[Write]) -> None:
 @define(eq=False)
 class Writes:
     """
-    A job for the writer: the writes of one unit, in order. `pending`: its records by table and key
-    (None: deleted), each with the form to cache if that is worthwhile.
+    A job for the writer: the writes of one unit, in order. `pending`: the records of the unit by
+    table and key (None: deleted), each with the form to cache, if it is worth caching.
     """
 
     writes: Sequence[Write]
@@ -44,11 +44,11 @@ class Writes:
 
 def perform_together(cursor: Cursor, units: Sequence[Writes]) -> bool:
     """
-    Perform the writes of *units*, with one statement for rows that are written alike.
+    Perform the writes of *units*, with one statement for all writes of the same statement.
 
-    Only a `Statement` changes places with others: it affects others' rows only by being stale.
-    Returns whether there was nothing else, so that nothing but records was written. Raises `Stale`
-    if some unit is, without saying which.
+    Only a `Statement` changes places with other writes: it affects rows of others only by being
+    stale. Returns whether only records were written. Raises `Stale` if a unit is stale, without the
+    name of that unit.
     """
     alike: dict[Statement, list[Write]] = {}
     records_only = True
@@ -83,7 +83,7 @@ def _filled(cursor: Cursor, statement: Statement, rows: Sequence[Values]) -> Seq
 
 
 def _made(cursor: Cursor, values: Values) -> Values:
-    """*values* whose `Later` ones are made. Raises `Stale`."""
+    """*values* with each `Later` computed. Raises `Stale`."""
     if not has_later(values):
         return values
     return tuple(_found(cursor, one) if type(one) is Later else one for one in values)

@@ -3,7 +3,7 @@ The embedded store: SQLite with group commit, for any number of processes on one
 
 Writes go to one thread that commits many units with one flush; point reads run in the event loop,
 lists in threads of their own. A reader never waits for the writer. A unit of work writes nothing
-itself: each of its methods adds statements to what it hands over when it commits.
+itself: its methods collect statements, which the unit gives to the writer when it commits.
 """
 
 import asyncio
@@ -67,13 +67,14 @@ class SqliteStore:
         schema: Schema = Schema.NEWEST,
     ) -> "SqliteStore":
         """
-        Open *path*, made or migrated as *schema* says. *data*: the folder of what belongs to it;
-        None: where *path* is. *cache_bytes*: what decoded records may take up in memory. *sealer*:
-        what encrypts contents; None: they are stored in clear. *now* tells its time.
+        Open *path*, which is created or migrated as *schema* says. *data*: the folder of the other
+        files of the service; None: the folder of *path*. *cache_bytes*: the bytes of memory for
+        decoded records. *sealer* encrypts contents; None: contents are stored in clear. *now* gives
+        the time of the store.
 
-        Raises `StoreRefused` where the file is foreign, damaged or of a newer schema, has lost
-        commits, is missing beside other data, or is sealed with another key (all is left
-        untouched), `StoreUnavailable` where it cannot be used now.
+        Raises `StoreRefused` if the file is foreign, damaged or of a newer schema, has lost
+        commits, is missing beside other data, or is sealed with another key (no file is changed);
+        `StoreUnavailable` if the file cannot be used now.
         """
         await asyncio.to_thread(_prepare_alone, path, data, sealer, schema)
         store = cls(path, cache_bytes, sealer, now)
@@ -89,7 +90,10 @@ class SqliteStore:
         return self._now()
 
     def unit(self) -> SqliteUnit:
-        """A unit of work. Raises `RuntimeError` in another event loop than the one it opened in."""
+        """
+        A unit of work. Raises `RuntimeError` in an event loop other than the loop that opened the
+        store.
+        """
         if asyncio.get_running_loop() is not self._loop:
             raise RuntimeError("a store belongs to one event loop; other threads use wfcore.sync")
         return SqliteUnit(
@@ -138,12 +142,18 @@ class SqliteStore:
     async def extend(
         self, worker: str, ids: Collection[str], lease_ms: DurationMs
     ) -> Mapping[str, EpochMs | None]:
-        """Extend the leases that *worker* holds on *ids*; returns those, each with its `due_at`."""
+        """
+        Extend the leases that *worker* holds on *ids*; returns the ids of these leases, each with
+        its `due_at`.
+        """
         extend = partial(claims.extend, worker=worker, ids=ids, until=later(self._now(), lease_ms))
         return await self._writer.submit(extend)
 
     async def elect(self, duty: str, lease_ms: DurationMs) -> bool:
-        """True: all processes are on one machine, and the first that finds a row takes it."""
+        """
+        Returns True: all processes are on one machine, and the first process that finds a row takes
+        it.
+        """
         return True
 
     async def ping(self) -> None:
@@ -166,11 +176,16 @@ class SqliteStore:
         return await self._writer.submit(job)
 
     async def tally(self, limit: int) -> int:
-        """Move the mark of the tallies on by up to *limit* executions, and add as many notes."""
+        """
+        Move the mark of the tallies forward by up to *limit* executions, and add as many notes.
+        """
         return await self._writer.submit(partial(tally, now=self._now(), limit=limit))
 
     async def pack(self, limit: int) -> int:
-        """Pack the ended ones among the next *limit* executions, as far as they fit in a cell."""
+        """
+        Pack those of the next *limit* ended executions that fit in a cell; returns the number of
+        executions examined.
+        """
         found = await self._reads.rows(ended_next(self._now(), limit))
         if found:
             await self._writer.submit(Pack.of(found, self.sealer))
@@ -178,8 +193,8 @@ class SqliteStore:
 
     async def release(self, limit: int) -> int:
         """
-        Return about *limit* unused bytes to the file system. Returns their number. After the last
-        of them the log is checkpointed, because the file shrinks only then.
+        Return about *limit* unused bytes to the file system. Returns the number of bytes. Once no
+        such bytes are left, the log is checkpointed, because only then the file shrinks.
         """
         gone, size = await self._writer.submit(partial(vacuum.release, limit=limit))
         if not gone:
@@ -202,9 +217,9 @@ class SqliteStore:
 
     async def reseal(self, sealer: Sealer, *, clear: bool = False) -> int:
         """
-        Seal with the first key of *sealer* what is sealed with another key, in batches, until a
-        pass over everything finds nothing; returns the number of cells. *clear*: what is in clear,
-        too.
+        Seal all cells that have another key with the first key of *sealer*, in batches, until a
+        pass over all tables finds no such cell; returns the number of sealed cells. *clear*: cells
+        in clear are sealed, too.
         """
         work = Resealing(sealer, clear)
         await self._writer.submit(partial(note_key, sealer=sealer))
@@ -218,19 +233,19 @@ class SqliteStore:
 
     async def forget_keys(self, ids: Sequence[str]) -> Sequence[str]:
         """
-        Forget the keys of *ids* that seal no cell, so that a start no longer requires them; returns
-        their ids.
+        Forget the keys of *ids* that seal no cell, so that a start no longer requires these keys;
+        returns the ids of the forgotten keys.
         """
         return await self._writer.submit(partial(forget_unused, ids=ids))
 
     async def backup(self, path: str) -> None:
-        """Write a consistent copy to *path* while everything continues."""
+        """Write a consistent copy to *path* while all work continues."""
         self._file.require_in_place()
         await asyncio.to_thread(copy_database, self.path, Path(path))
 
     async def close(self) -> None:
         """
-        Do every submitted job, then release everything. Safe to call twice.
+        Do every submitted job, then release all connections and locks. Safe to call twice.
 
         The writer is closed last, because only a writer can checkpoint and remove the log.
         """
@@ -240,7 +255,7 @@ class SqliteStore:
 
 
 def _prepare_alone(path: Path, data: Path | None, sealer: Sealer | None, schema: Schema) -> None:
-    """Prepare the file while no other process does the same."""
+    """Prepare the file; only one process at a time does this."""
     try:
         with alone(path.parent):
             prepare(path, data, schema)

@@ -1,19 +1,20 @@
 """
-Exact totals of executions that read hardly any of them.
+Exact totals of executions, for which hardly any execution is read.
 
-An ended execution never changes again. So those that were accepted before a mark are counted once,
-into tallies by owner, workflow, status and source, for each hour, each day, and all time. The total
-of a list is the sum of four counts:
+An ended execution never changes again. So ended executions that were accepted before a mark are
+counted once, into tallies by owner, workflow, status and source, for each hour, each day, and all
+time. The total of a list is the sum of four counts:
 
 1. the tallies of the days and hours that lie in the list's period as a whole, and their notes;
 2. ended executions before the mark in the rest at either end of the period: an hour at most;
 3. executions before the mark that have not ended;
 4. all executions from the mark on.
 
-The first does not grow with executions, and each of the others is a walk through an index over no
-more than it counts. Retention moves the mark on (`tally`); it stays some time behind, so that most
-executions have ended when it passes them. Those that end later, and those that are deleted, are
-noted by triggers, in the transaction that ends or deletes them, until `tally` adds the notes.
+The cost of the first count does not grow with executions. Each of the other counts walks through an
+index, over no more executions than it counts. Retention moves the mark forward (`tally`). The mark
+stays some time behind, so that most executions have ended when the mark passes them. Triggers note
+the executions that end later or are deleted, in the transaction that ends or deletes them, until
+`tally` adds the notes.
 
 Triggers that change tallies at once were measured: SQLite then records how to undo every statement
 on executions, 15 % of a start. PostgreSQL counts rows: there, ends and the mark would need a lock.
@@ -36,12 +37,12 @@ UNFINISHED = "r.status NOT IN ('COMPLETED', 'FAILED', 'CANCELLED')"
 MARK = "(SELECT before FROM tally_mark)"
 
 Span: TypeAlias = tuple[int, int, int]
-"""The length of tallies, the first of them, and the end of the last."""
+"""The length of tallies, the begin of the first tally, and the end of the last tally."""
 Period: TypeAlias = tuple[int, int]
 
 
 def covering(since: EpochMs | None, until: EpochMs | None) -> tuple[list[Span], list[Period]]:
-    """The tallies that lie in a period as a whole, and the rest of the period."""
+    """The tallies that lie in a period as a whole, and the other parts of the period."""
     if since is None and until is None:
         return [(ALL_TIME, 0, ALL_TIME)], []
     begin, end = since or 0, ALL_TIME if until is None else until
@@ -86,7 +87,7 @@ def _tallied(where: ExecutionFilter, span: Span) -> tuple[str, Sequence[Any]]:
 
 
 def _noted(where: ExecutionFilter, first: int, end: int) -> tuple[str, Sequence[Any]]:
-    """The notes between the first and the end of the spans of tallies."""
+    """The sum of the notes between *first* and *end*."""
     wanted = _fitting(where)
     wanted.within("t.accepted_at", EpochMs(first), EpochMs(end))
     return _summed("tally_notes", wanted)
@@ -113,8 +114,9 @@ def _counted(wanted: Where, index: str = "") -> tuple[str, Sequence[Any]]:
 
 def _unfinished(where: ExecutionFilter, wanted: Where) -> tuple[str, Sequence[Any]]:
     """
-    The unfinished executions before the mark, by their own short index: the planner may prefer the
-    one of all executions. Without an owner or a workflow a sign keeps it from that.
+    The count of unfinished executions before the mark, from a short index of their own: the planner
+    might prefer the index of all executions. Without an owner or a workflow, a plus sign prevents
+    that.
     """
     found, index, at = _copy(wanted), "", "+r.accepted_at"
     if where.workflow_id is not None or where.owner_id is not None:
@@ -163,9 +165,9 @@ FORGET_NOTES = f"DELETE FROM tally_notes WHERE rowid IN {SOME_NOTES}"
 
 def tally(cursor: Cursor, now: EpochMs, limit: int) -> int:
     """
-    A job for the writer: add up to *limit* notes to the tallies, count what has ended among the
-    next *limit* executions, and move the mark behind them; returns how many notes and executions
-    there were. More executions of one instant are counted together.
+    A job for the writer: add up to *limit* notes to the tallies, count the ended executions among
+    the next *limit* executions, and move the mark behind them; returns the number of notes and
+    executions. If more executions have the same instant, they are counted together.
     """
     cursor.execute(ADD_NOTES, (limit,))
     noted = cursor.execute(FORGET_NOTES, (limit,)).rowcount

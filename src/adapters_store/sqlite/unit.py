@@ -10,11 +10,11 @@ from wfcore.ports.store import queries
 
 REQUIRE_ABANDONED = """SELECT 1 FROM executions
     WHERE id = ? AND worker = ? AND (coalesce(lease_until, 0) < ? OR ?)"""
-"""The condition that the lease is over, or the worker is known to have ended."""
+"""The condition that the lease has ended, or that the worker is known to have ended."""
 
 
 class SqliteUnit(SqlUnit):
-    """One unit of work; also serves as a view if it is never committed."""
+    """One unit of work; a unit that is never committed also serves as a view."""
 
     __slots__ = ()
     _unit: SqliteUnitOfWork

@@ -1,4 +1,4 @@
-"""Where a unit over a file collects its writes, before one job carries them all to the writer."""
+"""The writes that a unit over a file collects, before one job gives all writes to the writer."""
 
 from collections.abc import Callable, Collection, Sequence
 
@@ -13,7 +13,7 @@ from adapters_store.sqlite.statements import Writes, perform
 from adapters_store.sqlite.writer import Writer
 
 Ended = Callable[[Collection[str]], Sequence[str]]
-"""Returns the workers of the given ones whose process has ended."""
+"""A function that returns those of the given workers whose process has ended."""
 
 
 def peek(cursor: Cursor, writes: Sequence[Write], query: Query) -> list[Row]:

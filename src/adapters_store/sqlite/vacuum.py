@@ -1,8 +1,8 @@
 """
-Returning room: a database file does not shrink by itself when rows are deleted.
+The return of unused space: a database file does not shrink by itself when rows are deleted.
 
-New files keep a list of unused pages, so that these can be cut off in batches beside the load.
-Older ones do not; they are rewritten once, which makes writers wait.
+New files keep a list of unused pages, so that these pages can be cut off in batches while the
+server works. Older files keep no such list; they are rewritten once, and writers wait meanwhile.
 """
 
 from contextlib import closing
@@ -22,18 +22,19 @@ SHRINK = "PRAGMA shrink_memory"
 """The statement that frees the pages of a connection."""
 INCREMENTAL = 2
 RESERVE_BYTES = 4 << 20
-"""The unused room that a file keeps: executions that come soon need it again."""
+"""The unused bytes that a file keeps: new executions soon need them again."""
 STEPS = 1_000
-"""Steps of SQLite between two readings of the clock."""
+"""The steps of SQLite between two readings of the clock."""
 
 
 def release(cursor: Cursor, limit: int) -> tuple[int, int]:
     """
-    A job for the writer: cut *limit* bytes of unused pages off the end of the file, if there are
-    that many beyond the reserve; returns how many bytes were cut, and the database's size now. None
-    are cut if the file keeps no list of them.
+    A job for the writer: cut *limit* bytes of unused pages off the end of the file, if the file has
+    that many beyond the reserve; returns the number of bytes cut, and the size of the database now.
+    No bytes are cut if the file keeps no list of unused pages.
 
-    Less than *limit* remains: a file in use would return it and take it again all the time.
+    Fewer than *limit* unused bytes remain: a file in use would return them and take them again all
+    the time.
     """
     size, before = _number(cursor, "page_size"), _number(cursor, "page_count")
     pages, unused = limit // size, _number(cursor, "freelist_count")
@@ -60,9 +61,9 @@ def used(path: Path) -> int:
 
 def write_anew(path: Path, within_s: float | None = None) -> bool:
     """
-    Rewrite *path* without unused pages, so that it keeps a list of them from now on. Writers wait
-    meanwhile; a copy that takes longer than *within_s* is given up and leaves no trace: False.
-    Writing the copy back is not limited.
+    Rewrite *path* without unused pages, so that the file keeps a list of unused pages from now on.
+    Writers wait meanwhile. A copy that takes longer than *within_s* is given up without a trace;
+    then this returns False. The time for writing the copy back is not limited.
 
     Raises `StoreUnavailable`.
     """
@@ -82,8 +83,9 @@ def write_anew(path: Path, within_s: float | None = None) -> bool:
 
 def shrink(path: Path, size: int) -> None:
     """
-    Checkpoint the log if the file is larger than *size*, that of its database. Beside writers it
-    may not shrink; a log of 16 MB is checkpointed by itself, or the next try does it.
+    Checkpoint the log if the file is larger than *size*, the size of its database. While there are
+    writers, the file may not shrink; then a later try shrinks it, or the checkpoint that SQLite
+    does at 16 MB of log.
 
     Raises `StoreUnavailable`.
     """
@@ -92,7 +94,7 @@ def shrink(path: Path, size: int) -> None:
 
 
 def carry_over(path: Path) -> None:
-    """Checkpoint the log as far as it has no readers: only then the file shrinks."""
+    """Checkpoint the part of the log that has no readers: only then the file shrinks."""
     with unavailable_on_error(), closing(connect(path)) as connection:
         connection.execute("PRAGMA wal_checkpoint(PASSIVE)")
 

@@ -1,5 +1,6 @@
 """
-Which workers are alive: each locks a file, and the operating system releases the lock at its end.
+The living workers: each worker locks a file, and the operating system releases the lock when the
+process ends.
 
 A worker whose file is missing, or can be locked by another process, has ended.
 """
@@ -27,8 +28,8 @@ class Workers:
         """
         Hold the lock of *worker* until `release`; the files of ended workers are removed.
 
-        One process at a time: a file that another one has created and not yet locked passes for
-        that of an ended worker. Raises `StoreUnavailable`.
+        One process at a time enlists: a file that another process has created but not yet locked
+        would count as the file of an ended worker. Raises `StoreUnavailable`.
         """
         if worker in self.held:
             return
@@ -43,8 +44,8 @@ class Workers:
 
     def _remove_ended(self) -> None:
         """
-        Remove the files of ended workers: most are named by no execution, so that no query asks for
-        them.
+        Remove the files of ended workers. No execution names most of these workers, so no query
+        asks for them.
         """
         mine = {self._path(worker) for worker in self.held}
         for path in self.folder.glob("*.lock"):
@@ -52,7 +53,9 @@ class Workers:
                 _remove_if_ended(path)
 
     def _locked(self, worker: str) -> int | None:
-        """The locked file; None if it was removed between opening and locking."""
+        """
+        The descriptor of the locked file; None if the file was removed between opening and locking.
+        """
         path = self._path(worker)
         descriptor = os.open(path, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600)
         try:
@@ -74,7 +77,7 @@ class Workers:
         ]
 
     def release(self) -> None:
-        """Release every lock and remove its file."""
+        """Release every lock and remove the lock files."""
         while self.held:
             worker, descriptor = self.held.popitem()
             self._path(worker).unlink(missing_ok=True)
@@ -85,7 +88,9 @@ class Workers:
 
 
 def _remove_if_ended(path: Path) -> bool:
-    """Remove the file of a worker if its process has ended. Returns whether it has."""
+    """
+    Remove the file of a worker if its process has ended. Returns whether the process has ended.
+    """
     try:
         descriptor = os.open(path, os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC)
     except FileNotFoundError:

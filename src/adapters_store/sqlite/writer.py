@@ -9,22 +9,22 @@ them in one `BEGIN IMMEDIATE` transaction, commits, and then wakes all the waite
 **Optimistic first.** Usually no job fails, so `_together` runs the batch without savepoints, and
 writes that several units make with the same statement become one statement with many rows
 (`statements.perform_together`). If any job raises, the transaction is rolled back and `_apart` runs
-each job in a savepoint of its own, so that only the loser of a race learns that it lost. A job may
-therefore run twice, and must not do anything but use its cursor.
+each job in a savepoint of its own, so that only the loser of a race fails. A job may therefore run
+twice, and must only use its cursor.
 
-**Waiting for company.** A thread that starts with the first job fights with the event loop for the
-interpreter's lock and flushes more often. `Batcher` holds jobs back until a few turns of the event
-loop have brought nothing more; a lone request does not notice. Decision 2.
+**Waiting for more jobs.** A thread that starts with the first job fights with the event loop for
+the interpreter's lock and flushes more often. `Batcher` holds jobs back until a few turns of the
+event loop have brought nothing more; a lone request is not noticeably slower. Decision 2.
 
 **Commits are numbered.** Every commit that changed something increments one row (`BEAT`), in the
 same transaction. The read cache compares that number with its own, and `Committed` is called, in
 the event loop and before any waiter wakes, with the units of the batch; see `reads`.
 
 **What may go wrong.** `UniqueTaken` is a lost race (`Stale`). `BadJob` is a value that SQLite
-refuses, and concerns only the job that brought it. Any other driver error concerns the database:
-the whole batch fails with `StoreUnavailable` and the connection is opened anew. A waiter that was
-cancelled changes nothing: its job is done or not done, never half. An exception that nobody
-expected must reach its waiter and leave the thread alive, or every later write would hang.
+refuses, and concerns only the job with that value. Any other driver error concerns the database:
+the whole batch fails with `StoreUnavailable` and the connection is opened anew. The cancellation of
+a waiter changes nothing: its job is done as a whole or not at all. An unexpected exception must
+reach its waiter and leave the thread alive, or every later write would hang.
 
 **Locks are never waited for in the event loop.** Another process may hold the write lock; then this
 thread waits, for `BUSY_S` once and only briefly after that, so that requests get their 503 soon.
@@ -64,16 +64,18 @@ from wfcore.errors import Stale, StoreClosed, StoreDisplaced, StoreUnavailable
 T = TypeVar("T")
 Job = Callable[[Cursor], T]
 """
-A function of a cursor. Its method `written`, if it has one, gives from its result the writes of an
-equal unit.
+A function of a cursor. If the function has a method `written`, that method turns the result into
+the writes of an equal unit.
 """
 
 BATCH = 512
-"""The most jobs of one transaction, so that the first waiter need not wait for ever."""
+"""The number of jobs at which a batch is full, so that the first waiter is not delayed too long."""
 SHORTLY_S = 0.25
-"""The time to wait for the lock after the whole of `BUSY_S` was waited in vain."""
+"""The seconds to wait for the lock after a wait of `BUSY_S` was in vain."""
 NAP_S, LONGEST_NAP_S = 0.0003, 0.005
-"""Between two attempts to take the lock: a commit takes about a millisecond."""
+"""
+The pauses in seconds between two attempts to take the lock: a commit takes about a millisecond.
+"""
 QUIET_TURNS = 3
 """The turns of the event loop after which no further job of the same requests is expected."""
 
@@ -82,23 +84,26 @@ Waiting = tuple[Job[Any], "asyncio.Future[Any]"]
 """A job and the future that waits for it."""
 
 End = tuple["asyncio.Future[Any]", Any, BaseException | None]
-"""The end of a job: its value, or its error."""
+"""The end of a job: its future, and its value or its error."""
 
 BEAT = "UPDATE pulse SET beats = beats + 1 RETURNING beats"
 """The statement that numbers the commits of all processes."""
 
 Committed = Callable[[int, Sequence[Writes], bool], None]
-"""Called with the number of a commit, its units, and whether nothing else was written."""
+"""
+A function that is called with the number of a commit, its units, and whether nothing else was
+written.
+"""
 
 
 Identity = tuple[int, int]
-"""Device and inode."""
+"""The device and the inode of a file."""
 
 
 class DatabaseFile:
     """
-    The file of an open store, which must stay at its path: see `database_file`. `note` belongs to
-    the writer's thread.
+    The file of an open store, which must stay at its path: see `database_file`. Only the thread of
+    the writer calls `note`.
     """
 
     def __init__(self, path: Path) -> None:
@@ -110,26 +115,32 @@ class DatabaseFile:
         self._note: int | None = None
 
     def require_in_place(self) -> None:
-        """Raises `StoreDisplaced` if the path leads to no file or a different one."""
+        """Raises `StoreDisplaced` if the path leads to no file or to a different file."""
         if _identity(self.path) != self._identity:
             raise StoreDisplaced(detail=f"{self.path.name} was removed or replaced")
         if self._log is not None and _identity(self._log_path) != self._log:
             raise StoreDisplaced(detail=f"{self.path.name}{LOG} was removed or replaced")
 
     def hold_log(self) -> None:
-        """A connection has the log open: from now on it must stay the same file."""
+        """
+        Require from now on that the log stays the same file, because a connection has it open.
+        """
         self._log = _identity(self._log_path)
 
     def let_log_go(self) -> None:
-        """The last connection may remove the log, and the next one make another."""
+        """
+        Require nothing of the log: the last connection may remove the log, and the next connection
+        creates another.
+        """
         self._log = None
 
     def note(self, commit: int) -> None:
         """
-        Note the number of a durable commit; the note may lag behind, but is never ahead.
+        Note the number of a durable commit. The note may lag behind the commits, but is never
+        ahead.
 
-        The note is not flushed: after a power cut it may lag by what the system had not written,
-        after a kill by one commit. A commit is valid without its note.
+        The note is not flushed. After a power cut it lags by the notes that the system had not
+        written, after a kill by one commit. A commit is valid without its note.
         """
         with suppress(OSError):
             if self._note is None:
@@ -155,7 +166,7 @@ def _identity(path: Path) -> Identity | None:
 
 
 class JobFailed(Exception):
-    """A job of a batch failed: each has to run separately."""
+    """Raised if a job of a batch failed: each job has to run separately."""
 
     def __init__(self, cause: BaseException) -> None:
         super().__init__(cause)
@@ -164,8 +175,8 @@ class JobFailed(Exception):
 
 class Writer:
     """
-    Group commit on one database file. Belongs to the event loop that started it, where *committed*
-    is called before the waiters learn of the commit.
+    Group commit on one database file. Belongs to the event loop that started the writer; in that
+    loop *committed* is called before the waiters learn of the commit.
     """
 
     def __init__(self, file: DatabaseFile, committed: Committed = lambda *_: None) -> None:
@@ -225,7 +236,7 @@ class Writer:
             self._loop.call_soon_threadsafe(self._resolve, done)
 
     def _resolve(self, done: "Done") -> None:
-        """Wake every waiter that is left."""
+        """Wake every waiter that was not cancelled."""
         try:
             if done.beat is not None:
                 self._committed(done.beat, done.units, done.complete)
@@ -239,7 +250,10 @@ class Writer:
                     future.set_exception(error)
 
     def _carry_out(self, batch: Sequence[Waiting]) -> "Done":
-        """One transaction; after an error of the database, nothing of it is stored."""
+        """
+        Do *batch* in one transaction; after an error of the database, no job of the batch is
+        stored.
+        """
         began = monotonic()
         try:
             self._file.require_in_place()
@@ -276,15 +290,15 @@ class Writer:
 
     def _patience_s(self) -> float:
         """
-        The total wait for a lock is `BUSY_S`: jobs that arrived while others waited, and the next
-        commits of one request, wait only for the remainder.
+        The seconds to wait for the lock. All waits together take `BUSY_S`: jobs that arrived while
+        other jobs waited, and the next commits of a request, wait only for the remaining time.
         """
         if self._locked_since is None:
             return BUSY_S
         return max(SHORTLY_S, BUSY_S - (monotonic() - self._locked_since))
 
     def _drop_connection(self) -> None:
-        """After an error the next batch starts with a fresh connection."""
+        """Close the connection; the next batch opens a new connection."""
         if self._connection is not None:
             self._file.let_log_go()
             close_quietly(self._connection)
@@ -293,7 +307,10 @@ class Writer:
 
 @frozen
 class Done:
-    """The ends of the jobs of a batch; see `Committed`. No number: nothing was committed."""
+    """
+    The ends of the jobs of a batch; for the other fields see `Committed`. Without a number
+    (`beat`), nothing was committed.
+    """
 
     ends: Sequence[End]
     beat: int | None = None
@@ -302,7 +319,10 @@ class Done:
 
 
 def _commit(cursor: Cursor, changes: int) -> int | None:
-    """The number of the commit; None if nothing has changed, so that nothing is flushed."""
+    """
+    Commit, and return the number of the commit; None if no row was changed, so that nothing is
+    flushed.
+    """
     beat: int | None = None
     if cursor.connection.total_changes != changes:
         beat = cursor.execute(BEAT).fetchone()[0]
@@ -312,8 +332,9 @@ def _commit(cursor: Cursor, changes: int) -> int | None:
 
 def _begin(cursor: Cursor, patience_s: float) -> None:
     """
-    Take the write lock. Between two attempts SQLite would sleep for longer and longer, up to 100
-    ms, while another process that commits all the time releases it for a moment after each commit.
+    Take the write lock. SQLite itself would pause longer and longer between two attempts, up to 100
+    ms; but another process that commits all the time releases the lock only for a moment after each
+    commit.
     """
     until, nap_s = monotonic() + patience_s, NAP_S
     while True:
@@ -328,7 +349,7 @@ def _begin(cursor: Cursor, patience_s: float) -> None:
 
 
 def _together(cursor: Cursor, batch: Sequence[Waiting], patience_s: float) -> Done:
-    """Do a batch of which no job fails, as usual: without savepoints."""
+    """Do a batch without savepoints, in the usual case that no job fails."""
     changes = cursor.connection.total_changes
     _begin(cursor, patience_s)
     ends: list[End] = []
@@ -357,7 +378,8 @@ def _is_unit(waiting: Waiting) -> bool:
 
 def _apart(cursor: Cursor, batch: Sequence[Waiting], patience_s: float) -> Done:
     """
-    Do a batch of which some job fails: each has a savepoint, so that only its own work is undone.
+    Do a batch in which some job fails: each job has a savepoint, so that only its own work is
+    undone.
     """
     changes = cursor.connection.total_changes
     _begin(cursor, patience_s)
@@ -380,7 +402,10 @@ def _apart_from_others(cursor: Cursor, waiting: Waiting) -> End:
 
 @contextmanager
 def _failing() -> Iterator[None]:
-    """Separates errors of a job (`JobFailed`) from those of the database."""
+    """
+    A context that turns errors of a job into `JobFailed`, and leaves errors of the database as they
+    are.
+    """
     try:
         yield
     except UniqueTaken as error:
