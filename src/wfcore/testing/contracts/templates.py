@@ -1,8 +1,8 @@
 """
 The contracts of templates and calendars, as test classes to inherit from.
 
-Templates are tested with dotted paths only, and cron expressions with numbers and `*` only. Tests
-of anything else that an implementation supports are its own.
+Templates are tested with dotted paths only, and cron expressions with numbers and `*` only. An
+implementation tests its further features itself.
 """
 
 from collections.abc import Mapping
@@ -25,8 +25,8 @@ NAMES: Mapping[str, Json] = {
 
 class TemplatesContract:
     """
-    The promises of `wfcore.ports.system.Templates`. Subclasses provide a fixture `templates`, which
-    must support dotted paths only.
+    The promises of `wfcore.ports.system.Templates`. Subclasses provide a fixture `templates`.
+    Support for dotted paths is enough.
     """
 
     known: ClassVar[Mapping[str, set[str] | None]] = {"variables": {"text"}, "steps": None}
@@ -140,8 +140,8 @@ class TemplatesContract:
 
 class CalendarContract:
     """
-    The promises of `wfcore.ports.system.Calendar`. Subclasses provide a fixture `calendar`, which
-    must support numbers and `*` only.
+    The promises of `wfcore.ports.system.Calendar`. Subclasses provide a fixture `calendar`. Support
+    for numbers and `*` is enough.
     """
 
     @pytest.mark.parametrize(
