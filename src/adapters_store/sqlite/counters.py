@@ -342,8 +342,8 @@ class SqliteCounters:
 
     def _settle(self, requests: Sequence[Waiting], error: BaseException) -> None:
         """
-        Count in memory the requests that the file did not accept; after a defect every waiter gets the
-        error.
+        Count in memory the requests that the file did not accept; after a defect every waiter gets
+        the error.
         """
         if isinstance(error, DriverError):
             self._failed_at = requests[-1][0][2]
