@@ -126,7 +126,7 @@ class MemoryFiles:
             del self._content[key]
 
     async def find_all(self) -> AsyncIterator[FoundFile]:
-        """Every file. The time of storing is not kept; it is given as 0."""
+        """Every file. The time of storing is not kept; `stored_at` is 0."""
         for key in tuple(self._content):
             yield FoundFile(key, EpochMs(0))
 

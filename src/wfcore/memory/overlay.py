@@ -57,7 +57,7 @@ class Overlay:
         return cast("Iterable[R]", (record for record in merged.values() if record is not None))
 
     def set(self, kind: Table[R], key: Hashable, record: R | None) -> None:
-        """Change one record; None deletes it."""
+        """Change one record; *record* None deletes the stored record."""
         self.changes.setdefault(kind.name, {})[key] = record
 
     def clear(self, kind: Table[R], holds: Callable[[R], bool]) -> None:

@@ -115,7 +115,7 @@ class UnitOfWork:
 
     @property
     def overlay(self) -> Overlay:
-        """The tables with the changes of this unit. Use it only inside the scheduling point."""
+        """The tables with the changes of this unit. For use only inside the scheduling point."""
         for change in self.changes[self._seen :]:
             change(self._overlay)
         self._seen = len(self.changes)
@@ -133,7 +133,7 @@ class UnitOfWork:
     async def ask(self, name: str, about: object, apply: Callable[[], R]) -> R:
         """
         Returns the result of *apply*, which runs at the scheduling point; *name* and *about*
-        describe it in words. For queries on the `medium` itself while `changes` is empty.
+        describe *apply* in words. For queries on the `medium` itself while `changes` is empty.
         """
         return await self._gate(name, about, apply)
 

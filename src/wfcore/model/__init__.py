@@ -1,1 +1,4 @@
-"""Frozen records: what the domain knows. No behaviour beyond what a value can say of itself."""
+"""
+Frozen records: the knowledge of the domain. A record has no behaviour except statements about its
+own value.
+"""

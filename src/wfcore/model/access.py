@@ -22,7 +22,7 @@ class AccountStatus(StrEnum):
 
 
 class Permission(StrEnum):
-    """The rights that a share grants. Each includes the rights before it."""
+    """The rights that a share grants. Each right includes the rights before."""
 
     VIEW = "VIEW"
     EXECUTE = "EXECUTE"
@@ -39,8 +39,8 @@ class Scope(StrEnum):
     WEBHOOK_TRIGGER = "WEBHOOK_TRIGGER"
     ADMIN = "ADMIN"
     """
-    Everything that the command line does, over the API. Only accounts of operators may have it.
-    AC-8.
+    Every operation of the command line, over the API. Only accounts of operators may have this
+    scope. AC-8.
     """
 
     @classmethod
@@ -104,8 +104,9 @@ class ApiKey:
     A credential. The store keeps only a SHA-256 of the secret, which suffices for random text.
 
     After a rotation, `previous_hash` stays valid until `previous_until`. `callback_secret` signs
-    the callbacks of executions that the key started; a rotation does not change it. `approvers`:
-    the only people whom the key may ask through gates; empty: the people whom GT-5 admits.
+    the callbacks of executions that the key started; a rotation does not change this secret.
+    `approvers`: the only people whom the key may ask through gates; empty: the people whom GT-5
+    admits.
     """
 
     id: str
@@ -237,7 +238,7 @@ class Guest:
     """
     A person with a personal link: an approver of *approval_id*, with no other right. PL-2.
 
-    `account_id`: the account with that email, if one exists. The account grants nothing; it only
+    `account_id`: the account with that email, if one exists. The account grants nothing and only
     limits the person.
     """
 

@@ -114,8 +114,8 @@ class Delegation:
 @frozen
 class Assent:
     """
-    One approver's approval of the rows as they stand. `account`: the approver's id. `stage`: the
-    index of the stage in which the assent counts. `is_rule`: a rule gave the assent, not a person.
+    One approver's approval of the present rows. `account`: the approver's id. `stage`: the index of
+    the stage in which the assent counts. `is_rule`: a rule gave the assent, not a person.
     `given_for`: the delegation under which the assent was given. AP-33, AP-35, AP-36.
     """
 
@@ -140,7 +140,8 @@ class Approval:
 
     `round`: 1, plus 1 each time the execution returned to the step. `revise_to`: the step to which
     the execution goes back if people ask for changes; `revisions_left`: how often people may still
-    ask for changes. `notify`: the channels that announce the approval; None: mail, if it is set up.
+    ask for changes. `notify`: the channels that announce the approval; None: mail, if mail is set
+    up.
 
     `question`: the message as Markdown, in which text that templates inserted is escaped; None: the
     message is plain text. MD-3.
@@ -193,7 +194,7 @@ class Approval:
 
     @property
     def head(self) -> "ApprovalHead":
-        """The approval as lists show it."""
+        """The approval in its form for lists."""
         kept = {one.name: getattr(self, one.name) for one in fields(Approval)}
         groups = tuple(evolve(one, columns=(), items=(), left_out=one.count) for one in self.groups)
         long = {"groups": groups, "history": (), "attachments": (), "fields": (), "answers": {}}
@@ -203,9 +204,9 @@ class Approval:
 @frozen
 class ApprovalHead(Approval):
     """
-    An approval as lists show it: without rows and columns (their numbers are kept), history,
-    attachments, fields and answers, which may all be long. A store raises `KeyError` when asked to
-    store a head, because the rows would be lost.
+    An approval in its form for lists: without rows and columns (their numbers are kept), history,
+    attachments, fields and answers, which may all be long. A store raises `KeyError` for a `put` of
+    a head, because the rows would be lost.
     """
 
 

@@ -139,7 +139,7 @@ class StepResult:
     The state of one step. Only steps that began or were skipped have a result.
 
     `started_at`: the start of the first attempt. `attempt_at`: the start of the present attempt, if
-    there were earlier ones. `retry_at`: the start of the next attempt, after a failed attempt;
+    there were earlier attempts. `retry_at`: the start of the next attempt, after a failed attempt;
     until then nothing of the step runs. `approval_id`: the approval that the step waits for.
     `refused`: the files of the last attempt that do not qualify as artifacts. `reason`: the reason
     of a failure, for programs.
@@ -147,13 +147,13 @@ class StepResult:
     `awaits`: the event that a RUNNING step without a process waits for, at most until `until` (a
     delay: exactly). `child_id`: the execution that the step started; with an `error`, that
     execution failed and the step's next state is undecided. `items`: the items of a loop that has
-    not completed; `rounds`: their number. `case`: the list of steps that a switch has chosen, from
-    0; the last list is its `else`. `steps`: how many steps of the definition count as finished when
-    this step has finished.
+    not completed; `rounds`: the number of items. `case`: the list of steps that a switch has
+    chosen, from 0; the last list is its `else`. `steps`: how many steps of the definition count as
+    finished when this step has finished.
 
-    `postponed`: how often the machine could not start the next attempt. Nothing of such an attempt
-    ran, `attempts` does not count it, and `error` names the missing resource. EX-27. `earlier`: how
-    many of the `attempts` were made in earlier rounds; see `Execution.put_aside`.
+    `postponed`: how often the machine could not start the next attempt. Nothing of these attempts
+    ran, `attempts` does not count them, and `error` names the missing resource. EX-27. `earlier`:
+    how many of the `attempts` were made in earlier rounds; see `Execution.put_aside`.
     """
 
     status: StepStatus
@@ -308,7 +308,7 @@ class Execution:
 
     @property
     def asks(self) -> bool:
-        """Whether an approval of the execution is open. Other steps may run meanwhile."""
+        """Whether an approval of the execution is open. In the meantime other steps may run."""
         waiting = StepStatus.AWAITING_APPROVAL
         return any(result.status is waiting for result in self.step_results.values())
 

@@ -14,9 +14,10 @@ class Node:
 
     `able`: the capabilities of the executions that the process takes (None: all), see
     `Store.claim`; `present`: the capabilities in `able` that are installed (None: all). `places`:
-    how many executions the process runs at once; 0 if it only serves the API. `seen_until`: the
-    instant, in the store's time, up to which the process counts as alive; the process extends it
-    before it passes. `draining`: an operator has stopped new executions for the process.
+    how many executions the process runs at once; 0 if the process only serves the API.
+    `seen_until`: the instant, in the store's time, up to which the process counts as alive; the
+    process extends this instant in time. `draining`: an operator has stopped new executions for the
+    process.
     """
 
     id: str

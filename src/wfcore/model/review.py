@@ -69,7 +69,8 @@ class OnRevise:
 class Stage:
     """
     Approvers who decide after the approvers of earlier stages, and how many of them must approve.
-    `when`: a template; if it is false when the approval opens, the stage is left out. AP-33.
+    `when`: a template; if the result is false when the approval opens, the stage is left out.
+    AP-33.
     """
 
     approvers: tuple[str, ...]
@@ -95,8 +96,9 @@ class ApprovalStep:
     belong to the question. `fields`: questions to the approver, in the form of columns.
     `on_revise`: an earlier step in the same list; None: nobody can ask for changes. `stages`
     replace `approvers`. Approvers may be groups of the definition: `group:NAME`. `auto_approve`: a
-    template; if it is true, a rule approves first; the rule's approval does not count towards the
-    required `humans`. `delegable`: whether approvers may let other people decide for them.
+    template; if the result is true, a rule approves first; the rule's approval does not count
+    towards the required `humans`. `delegable`: whether approvers may let other people decide for
+    them.
     """
 
     name: str

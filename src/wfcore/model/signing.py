@@ -1,4 +1,4 @@
-"""Keys that sign links, as the store keeps them."""
+"""The stored keys that sign links."""
 
 from attrs import field, frozen
 

@@ -73,8 +73,8 @@ def trace_from(traceparent: str | None, tracestate: str | None = None) -> Trace 
 
 def _state_in(sent: str) -> str:
     """
-    The members of a `tracestate`; empty unless it is short and its members are well-formed and
-    distinct.
+    The members of a `tracestate`; empty for a long `tracestate` and for malformed or repeated
+    members.
     """
     if len(sent) > _LONGEST_STATE:
         return ""

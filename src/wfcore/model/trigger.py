@@ -52,7 +52,7 @@ TriggerSpec: TypeAlias = Schedule | Chain
 
 
 class TriggerState(StrEnum):
-    """Whether a trigger will start anything."""
+    """Whether a trigger will start executions."""
 
     ACTIVE = "ACTIVE"
     EXHAUSTED = "EXHAUSTED"
@@ -122,8 +122,8 @@ class Trigger:
 @frozen
 class TriggerStanding:
     """
-    The present state of a trigger, the reason if it is not ACTIVE, and the instant of its next
-    start.
+    The present state of a trigger, the reason if the state is not ACTIVE, and the instant of the
+    next start.
     """
 
     state: TriggerState

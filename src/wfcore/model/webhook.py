@@ -102,7 +102,7 @@ class Delivery:
     `status`: the status of the answer. `reason`: why the request was refused, in words for the
     owner. `authenticated`: whether the credentials were valid. `payload`: the content of the
     request, stored only for an authenticated request that was refused. `replay_of`: the delivery
-    that this one repeats.
+    that this delivery repeats.
     """
 
     id: str

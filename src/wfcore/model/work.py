@@ -112,11 +112,11 @@ class CodeStep:
     Code in one of seven languages. `command` is a list of arguments, each a template.
 
     `requirements` (Python) and `packages` (JavaScript, TypeScript) are pinned: `name==1.2`,
-    `name@1.2.3`. `lock`: the packages resolved from these when the definition was applied; see
-    `Needs`. `listen`: the addresses at which the step may listen; None: no address. `runtime`: the
-    runtime of JavaScript and TypeScript; None: the runtime in the worker's settings. `javascript`:
-    compiled TypeScript, if it was compiled in advance. `secrets`: the names of the secrets of the
-    workflow's owner that the step receives. SC-6.
+    `name@1.2.3`. `lock`: the packages resolved from `requirements` or `packages` when the
+    definition was applied; see `Needs`. `listen`: the addresses at which the step may listen; None:
+    no address. `runtime`: the runtime of JavaScript and TypeScript; None: the runtime in the
+    worker's settings. `javascript`: compiled TypeScript, if it was compiled in advance. `secrets`:
+    the names of the secrets of the workflow's owner that the step receives. SC-6.
     """
 
     name: str

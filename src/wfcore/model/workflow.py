@@ -214,8 +214,8 @@ def walk(steps: tuple[Step, ...], path: str = "steps") -> Iterator[tuple[str, St
 class Named:
     """
     A step that templates can name in a frame. `inside`: the container around the step. `revises`:
-    the approval's name for templates of steps that it may send the execution back to; such a name
-    exists before the approval has begun. AP-32.
+    whether the step is an approval that may send the execution back. Templates of the steps to
+    which it may send the execution back can use its name before the approval has begun. AP-32.
     """
 
     name: str

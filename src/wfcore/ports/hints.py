@@ -41,7 +41,7 @@ class Wakeup(Protocol):
         """The execution was changed from outside: stop its steps in this process."""
 
     def reload(self, execution_id: str) -> None:
-        """The execution has work to do: its worker loads it again."""
+        """The execution has work to do: its worker loads the execution again."""
 
     def timer(self) -> None:
         """A deadline outside executions was set or moved: compute the next deadline again."""

@@ -27,7 +27,7 @@ class ModelRequest:
 
     With `schema` the answer should be JSON of that shape; the request uses the provider's own
     mechanism if there is one, and instructions in the prompt otherwise. The caller validates the
-    answer. `traceparent`: the span that the request belongs to; it is sent with the request.
+    answer. `traceparent`: the span that the request belongs to, sent with the request.
     """
 
     model: str
@@ -66,8 +66,8 @@ class ModelFailed(WfError):
 @define
 class ModelBusy(ModelFailed):
     """
-    A request that was not processed: the provider says so, or a failed connection proves it. The
-    request may be repeated, not before `retry_after_s` if that is known.
+    A request that was not processed, according to the provider or because the connection failed.
+    The request may be repeated, not before `retry_after_s` if that is known.
     """
 
     retry_after_s: float | None = None
@@ -82,7 +82,7 @@ class NotAsked(ModelBusy):
 
 @define
 class ModelRefused(ModelFailed):
-    """A request that the provider will never answer, however often it is repeated."""
+    """A request that the provider will never answer, even after many repetitions."""
 
 
 @define
@@ -97,7 +97,7 @@ class Models(Protocol):
         """
         Send one request. There is no time limit; a caller limits the time by cancelling.
 
-        When this returns or raises, cancelled or not, the connection is closed.
+        The connection is closed when the call returns, raises or is cancelled.
 
         Raises `ModelBusy`, `NotAsked`, `ModelRefused`, `AnswerLost`; for a provider that is not
         configured a `ModelRefused` that names the setting.

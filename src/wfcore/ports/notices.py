@@ -79,8 +79,7 @@ class Notifier(Protocol):
 
         The same message may be sent again: receivers recognise its id.
 
-        Raises:
-            NoticeRefused: also for a channel that is not set up; it names the setting.
-            NoticeDelayed: the message can be sent later.
-            NotDelivered: the attempt failed; another one follows.
+        Raises `NoticeRefused`, also for a channel that is not set up (the error names the setting);
+        `NoticeDelayed` if the message can be sent later; `NotDelivered` if the attempt failed and
+        another attempt follows.
         """

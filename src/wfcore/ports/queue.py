@@ -23,9 +23,9 @@ class DueExecution:
 
 class DueDelivery(Protocol):
     """
-    The message that an execution is due. One worker holds the message until the worker settles it
-    or puts it back. A method that cannot reach the queue does nothing: lost and repeated messages
-    do no harm.
+    The message that an execution is due. One worker holds the message until that worker settles the
+    message or puts it back. A method that cannot reach the queue does nothing: lost and repeated
+    messages do no harm.
     """
 
     @property
@@ -37,7 +37,10 @@ class DueDelivery(Protocol):
         """The number of times that the message was delivered, including this one."""
 
     async def keep(self) -> None:
-        """Keep the message: the worker is still working on it, so nobody else gets it."""
+        """
+        Keep the message: the worker is still working on the execution, so no other worker gets the
+        message.
+        """
 
     async def settle(self) -> None:
         """Settle the message: the work is done, so the message is never delivered again."""

@@ -141,7 +141,7 @@ class Activity:
 
 
 HOURS, WEEK = 24, 7 * DAY
-"""The hours that an `Activity` counts, and the length in ms of the week whose costs it adds up."""
+"""The hours that an `Activity` counts, and the length in ms of the week of its costs."""
 
 
 class WorkflowQueries(Protocol):
@@ -252,8 +252,8 @@ class ApprovalFilter:
 
     Every other field that is set narrows the list, as in `ExecutionFilter`; `since` and `until`
     apply to `created_at`. `waiting`: only PENDING approvals that the account may approve, has not
-    approved yet, and in which it is not `idle`: the account's stage has begun, and nobody has
-    approved for the account. `agreed`: only PENDING approvals that the account has approved.
+    approved yet, and in which the account is not `idle`: the account's stage has begun, and nobody
+    has approved for the account. `agreed`: only PENDING approvals that the account has approved.
     `soonest`: order by `expires_at`, the first to expire first, whatever `oldest_first` says.
 
     The account has approved if an assent carries one of the account's `identities`. PL-3.

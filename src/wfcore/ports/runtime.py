@@ -100,9 +100,9 @@ class StepEnd:
     `lasting`: waiting alone does not help, so the number of tries is limited. `alone`: the shortage
     concerns only this step; the machine can start other steps. EX-27.
 
-    `lines`: the output by stream, if nobody followed it while the step ran. EX-28. `size`: the
-    characters of JSON of a large `output`, if the runner counted them outside the event loop; None:
-    they are counted when the end is recorded.
+    `lines`: the output by stream, if nobody followed the output while the step ran. EX-28. `size`:
+    the characters of JSON of a large `output`, if the runner counted them outside the event loop;
+    None: they are counted when the end is recorded.
     """
 
     output: Json = None
@@ -145,7 +145,8 @@ class JobRunner(Protocol):
         """
         Run one attempt to its end. Never raises for errors of the step.
 
-        A call may be cancelled; once it has returned or raised, nothing of the attempt is running.
+        A call may be cancelled. Once the call has returned or raised, nothing of the attempt is
+        running.
         """
 
 
@@ -156,8 +157,8 @@ class StepRunner(Protocol):
         """
         Run one attempt to its end. Never raises for errors of the code.
 
-        A call may be cancelled; once it has returned or raised, every process that the step started
-        is dead, however well hidden, and the step's folder is deleted.
+        A call may be cancelled. Once the call has returned or raised, every process that the step
+        started is dead, however well hidden, and the step's folder is deleted.
         """
 
     def languages(self) -> Mapping[Language, LanguageState]:

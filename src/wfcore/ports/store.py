@@ -78,12 +78,12 @@ class View(Protocol):
 
 async def head_of(view: View, id: str) -> Execution | None:
     """
-    The execution, for callers that need little of it. A store may offer `head(id)` on its views and
-    units, and `filled` beside it. `head` leaves out outputs and items of more than a few kilobytes
-    (`leaving_out`), so that its cost does not depend on their size. The execution that `head`
-    returns may be `put`, and its results may be given to a new execution of the same unit: a value
-    that was not read stays as stored, or is copied, or `put` raises `NotRead`. For any other store
-    this is `View.get`. ST-7.
+    The execution, for callers that need only a part of the execution. A store may offer `head(id)`
+    on its views and units, and `filled` beside it. `head` leaves out outputs and items of more than
+    a few kilobytes (`leaving_out`), so that its cost does not depend on their size. The execution
+    that `head` returns may be `put`, and its results may be given to a new execution of the same
+    unit: a value that was not read stays as stored, or is copied, or `put` raises `NotRead`. For
+    any other store this is `View.get`. ST-7.
     """
     head: Any = getattr(view, "head", None)
     found: Execution | None = await (view.get(Execution, id) if head is None else head(id))
@@ -94,9 +94,9 @@ async def filled(
     view: View, run: Execution, keys: Collection[str | None] | None = None
 ) -> Execution:
     """
-    The execution *run*, which `head_of` returned, with the values that were left out: those of the
-    steps *keys* (the key None: the execution's own output); without *keys*, all values. Raises
-    `Stale` if the stored execution has changed.
+    The execution *run*, which `head_of` returned, with the omitted values of the steps *keys* (the
+    key None: the execution's own output); without *keys*, with all omitted values. Raises `Stale`
+    if the stored execution has changed.
     """
     fill: Any = getattr(view, "filled", None)
     found: Execution = run if fill is None else await fill(run, keys)
@@ -317,9 +317,9 @@ class Store(Protocol):
         Return whether this handle is to do *duty* for the next *lease_ms*.
 
         Queries such as `abandoned` return the same rows to every machine; with an election one
-        machine works on these rows. An elected handle stays elected as long as it calls `elect`
-        again before its lease has expired. An election only saves work: every duty is safe if two
-        handles do it. A store that one machine uses returns True.
+        machine works on these rows. An elected handle stays elected as long as the handle calls
+        `elect` again before the lease has expired. An election only saves work: every duty is safe
+        if two handles do it. A store that one machine uses returns True.
         """
 
     async def ping(self) -> None:
@@ -336,8 +336,8 @@ class Store(Protocol):
     ) -> int:
         """
         Delete up to *limit* old records, oldest first within each kind, and return their number:
-        audit entries, idempotency records, by *deliveries_before* webhook deliveries and notices
-        that are not due any more, and, by *sessions_before*, sessions (by their start), logins (by
+        audit entries, idempotency records, webhook deliveries and notices without a `due_at` (both
+        by *deliveries_before*), and, by *sessions_before*, sessions (by their start), logins (by
         their last failure) and sign-in links.
 
         Audit entries are deleted in commit order up to the first entry that is too recent; the

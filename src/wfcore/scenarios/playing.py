@@ -88,9 +88,9 @@ class ScenarioRun:
     """
     The result of a scenario. `run` None: nothing was started; `refused` gives the reason.
 
-    `approvals`: in the order in which they opened, each at its opening and at the end. `notices`:
-    the notices of all executions, in the order of writing. `keys`: for each execution, the prefix
-    of its steps in the scenario. `problems`: mistakes of the scenario itself.
+    `approvals`: the approvals in the order of opening, each at its opening and at the end.
+    `notices`: the notices of all executions, in the order of writing. `keys`: for each execution,
+    the prefix of its steps in the scenario. `problems`: mistakes of the scenario itself.
     """
 
     started_at: EpochMs
@@ -334,7 +334,7 @@ class _Stage:
         return stubs[min(attempt, len(stubs)) - 1] if stubs else None
 
     def _prefix(self, execution_id: str) -> str:
-        """The prefix of an execution's step keys: the steps that led to it."""
+        """The prefix of an execution's step keys: the steps that led to the execution."""
         run = self._runs[execution_id]
         if run.parent_id is None:
             return ""

@@ -2,8 +2,8 @@
 Scenarios of definitions as tests of pytest: `pytest --wfcore workflows/`.
 
 Only pytest and the standard library are imported here, because pytest loads this module in every
-run of a project with wfcore installed. The player of scenarios belongs to the server. When there
-are scenarios to collect, the player is loaded by its name; the core does not know it otherwise.
+run of a project with wfcore installed. The player of scenarios belongs to the server. The core
+knows only the player's name, and loads the player when there are scenarios to collect.
 """
 
 from collections.abc import Iterator
@@ -29,7 +29,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Add the paths of the option to the arguments, so that pytest collects them."""
+    """Add the paths of the option to the arguments, so that pytest collects these paths."""
     if config.getoption("--wfcore"):
         _require_server()
     for path in config.getoption("--wfcore"):

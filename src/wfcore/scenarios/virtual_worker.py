@@ -1,5 +1,5 @@
 """
-A worker without an event loop: it is called when work is due, and never waits.
+A worker without an event loop. The worker is called when work is due, and never waits.
 
 The use cases run over a store that answers at once, so each use case completes in one call. Steps
 do not run; the duration and the end of each step are known when the step begins.

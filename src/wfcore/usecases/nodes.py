@@ -39,8 +39,8 @@ class NodeState(StrEnum):
 
 def state_of(node: Node, now: EpochMs) -> NodeState | None:
     """
-    The state of *node*; None: the node has been gone for so long that it is forgotten. *now*: the
-    store's time.
+    The state of *node*; None for a node that has been gone for longer than `FORGOTTEN_MS`. *now*:
+    the store's time.
     """
     if node.seen_until < now - FORGOTTEN_MS:
         return None

@@ -1,5 +1,5 @@
 """
-Executions without large outputs until a rule needs one. ST-7.
+Executions without large outputs until a rule needs a large output. ST-7.
 
 A rule that needs an omitted value (`ports.store.head_of`) raises `NotRead`, which names the value.
 The whole unit is then repeated, as after `Stale`, and reads the value from the start. So rules know

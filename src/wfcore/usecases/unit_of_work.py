@@ -3,16 +3,16 @@ The frame of every use case around its rule: load, stage, commit, notify, and re
 race.
 
 A use case opens a unit of work and loads records with the access rules applied: a record that the
-caller may not see is `NotFound` (`workflow_for`, `execution_for`, `approval_for`). It calls a rule,
-which returns an `Outcome`: the next record, its events, and effects.
+caller may not see is `NotFound` (`workflow_for`, `execution_for`, `approval_for`). The use case
+calls a rule, which returns an `Outcome`: the next record, its events, and effects.
 
 `stage` puts the record, its events and every IN UNIT effect into the unit. One outcome may lead to
 other outcomes (an end cancels children and reports to the parent), so staging is recursive; all
 outcomes are one commit. `notify` sends the HINT effects after that commit. Hints may be lost: each
 announces a due row of the store.
 
-`retried` repeats the whole use case if the commit loses a race (`Stale`). So a use case does
-nothing before its commit that must not happen twice.
+`retried` repeats the whole use case if the commit loses a race (`Stale`). So an action that must
+not happen twice comes after the commit.
 """
 
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
@@ -296,8 +296,8 @@ def at_once(failed: DutyFailure) -> None:
 @contextmanager
 def apart(report: Report, kind: str, id: str) -> Iterator[None]:
     """
-    Report a failure inside instead of raising it, so that the caller continues with other records.
-    `StoreUnavailable` is raised.
+    Report a failure inside instead of raising the failure, so that the caller continues with other
+    records. `StoreUnavailable` is raised.
     """
     try:
         yield

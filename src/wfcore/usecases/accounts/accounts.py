@@ -140,9 +140,9 @@ def _checked_channels(
 
 async def _fit_webhooks(services: Services, unit: Unit, owner: Account, now: EpochMs) -> bool:
     """
-    Disable the webhooks that exceed the plan, and enable those that an earlier plan disabled if the
-    plan has room and the owner may still EDIT the workflow. WH-5, WH-16. Returns whether notices
-    were written.
+    Disable the webhooks that exceed the plan. Enable the webhooks that an earlier plan disabled, if
+    the plan has room and the owner may still EDIT the workflow. WH-5, WH-16. Returns whether
+    notices were written.
     """
     webhooks, written = await unit.webhooks.all_of_owner(owner.id), False
     for webhook in over_limit(owner.plan, webhooks):

@@ -143,7 +143,7 @@ async def admit_visitor(
 
 
 def _said_by(keys: Keyring, token: str, now: EpochMs) -> PersonalLink:
-    """The content of a personal link, whichever key signed it. Raises `PersonalLinkOver`."""
+    """The content of a personal link, whichever key signed the link. Raises `PersonalLinkOver`."""
     refusal = PersonalLinkOver()
     for key, made in keys.tried(token):
         try:

@@ -242,7 +242,7 @@ async def _verified(services: Services, email: str, password: str) -> Account | 
 
 async def require_session(services: Services, token: str | None) -> None:
     """
-    Check that the session of *token* is valid. The check does not count as use: it does not extend
+    Check that the session of *token* is valid. The check does not count as use and does not extend
     the session. Raises the errors of `session_of`.
     """
     async with services.store.view() as view:

@@ -75,7 +75,7 @@ async def question_for(
     services: Services, who: Principal, approval_id: str, decision: Choice
 ) -> Question:
     """
-    An approval, open or not, for a caller who may decide it this way. AP-10, AP-18.
+    An approval, open or not, for a caller who may make *decision*. AP-10, AP-18.
 
     Raises `NotFound`; `Forbidden` if the caller sees the approval but is not an approver, or
     started the execution.

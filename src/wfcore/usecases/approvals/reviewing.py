@@ -119,9 +119,9 @@ class Review:
     """
     One approval for a person who may see it. `barred`: the reason for which the person may not
     approve; None: the person may approve. `rejects`: whether the person may reject, or request
-    changes where the step allows them. `execution_id`: the execution, if the person sees it.
-    `delegates`: whether the person may delegate the decision. `released`: the number of rows of
-    each group of an approved approval. Guests see only these numbers. PL-4.
+    changes if the step allows changes. `execution_id`: the execution, if the person sees the
+    execution. `delegates`: whether the person may delegate the decision. `released`: the number of
+    rows of each group of an approved approval. Guests see only these numbers. PL-4.
     """
 
     approval: Approval

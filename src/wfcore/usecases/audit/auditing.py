@@ -148,8 +148,8 @@ def note_decision(
     origin: Origin,
 ) -> None:
     """
-    Add an audit entry for a decision; it records the rows decided on and the workflow version.
-    AP-27.
+    Add an audit entry for a decision. The entry records the rows decided on and the workflow
+    version. AP-27.
     """
     if comment is not None:
         masked = mask_text(comment, secret_values(run)) if run.secrets else comment

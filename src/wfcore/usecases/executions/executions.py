@@ -70,7 +70,8 @@ async def read_execution(
 
 async def redriven_as(services: Services, run: Execution) -> str | None:
     """
-    The last execution that redrives *run*. Looked up when needed: an ended record never changes.
+    The last execution that redrives *run*. The store is queried each time, because an ended record
+    never changes.
     """
     if run.status not in FROM:
         return None
@@ -251,8 +252,8 @@ async def wait_until(
     still: Still | None = None,
 ) -> Execution:
     """
-    The execution as soon as *over* is true for it at an instant; otherwise as `wait_for_rest`.
-    Large outputs may be left out.
+    The execution as soon as *over* is true for the execution and the present instant; otherwise as
+    `wait_for_rest`. Large outputs may be left out.
     """
     deadline = services.store.now() + wait_ms
     with services.wakeup.follow(execution_id) as rest:

@@ -111,8 +111,8 @@ async def redrive(
 ) -> StartReceipt:
     """
     A new execution that keeps the results of finished steps of an old execution, and their
-    artifacts. EX-17, EX-35. *once*: only the first redrive of an execution; of several at the same
-    moment one wins.
+    artifacts. EX-17, EX-35. *once*: whether to refuse a second redrive of an execution; of several
+    redrives at the same moment one wins.
 
     Raises `NotFound` (unknown, invisible, or in a state that cannot be redriven), `Forbidden`,
     `InvalidInput` (`from`, inputs), `Conflict` (a step before `from` has no result, an artifact is

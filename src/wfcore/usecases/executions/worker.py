@@ -387,7 +387,7 @@ async def _held(unit: Unit, lease: Lease) -> tuple[Execution, Definition]:
 async def _leased(unit: Unit, lease: Lease) -> Execution:
     """
     The execution, if the lease still holds. The record stored last under the lease is used without
-    a read; the execution is read after a failed unit, and always if it is traced, because spans are
+    a read. The execution is read after a failed unit, and always for a traced execution: spans are
     made from the records that a unit read and stored. Raises `LeaseLost`. EX-16, TR-3.
     """
     run, lease.last.run = lease.last.run, None

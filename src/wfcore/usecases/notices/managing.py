@@ -24,7 +24,7 @@ async def retry_notice(
     services: Services, who: Principal | None, notice_id: str, origin: Origin = UNKNOWN
 ) -> Notice:
     """
-    Make a notice that was given up due at once, with all attempts before it again.
+    Make a notice that was given up due at once; its count of attempts begins again.
 
     Raises `NotFound`; `Conflict` for a notice that was not given up.
     """

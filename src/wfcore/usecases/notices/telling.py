@@ -1,7 +1,8 @@
 """
 Writing notices in the unit of their fact: notice and fact are stored together or not at all. NT-1.
 
-The content of a notice is read when it is sent; here only its recipients and channels are decided.
+The content of a notice is read when the notice is sent; here only the recipients and channels are
+decided.
 """
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -164,8 +165,8 @@ async def tell_disabled(services: Services, unit: Unit, before: Webhook, after: 
 
 async def tell_refused(services: Services, unit: Unit, trigger: Trigger, why: Refusal) -> bool:
     """
-    Mail the owner of a trigger that the trigger starts nothing any more, and why. Returns whether
-    notices were written. NT-3, SH-4.
+    Mail the owner of a trigger that the trigger no longer starts executions, and why. Returns
+    whether notices were written. NT-3, SH-4.
     """
     name = await workflow_named(unit, trigger.workflow_id)
     about = {"workflow": name, "workflowId": trigger.workflow_id, "reason": why.value}
@@ -248,10 +249,10 @@ async def _pause_after(services: Services, unit: Unit, run: Execution, now: Epoc
 
 def _channels_of(named: Sequence[str] | None, offered: Collection[str]) -> tuple[str, ...]:
     """
-    The channels of a definition, each once; by default mail, if it is offered. NT-2.
+    The channels of a definition, each once; by default mail, if mail is offered. NT-2.
 
-    A channel that is not set up stays in the list: its notices are given up, and operators see
-    them.
+    A channel that is not set up stays in the list: notices for this channel are given up, and
+    operators see these notices.
     """
     if named is None:
         return (MAIL,) if MAIL in offered else ()

@@ -41,7 +41,8 @@ class FileComparison:
     """
     The result of a comparison. `strange`: executions with files that are not in the store.
     `unrecorded`: files without a record of executions that are in the store. `missing`: storage
-    keys of records without a file. Each list has at most `MOST` names; `beyond` counts the rest.
+    keys of records without a file. Each list has at most `MOST` names; `beyond` counts the further
+    names.
     """
 
     files: int = 0

@@ -44,8 +44,8 @@ async def note_refused_delivery(
     """
     Count a refused delivery and record the reason for the webhook's owner. WH-9, WH-20, WH-21.
 
-    *payload*: the parsed body of *size* bytes, or None if it could not be parsed; stored only if
-    the credentials were valid and no number in it would change when stored. NU-1.
+    *payload*: the parsed body of *size* bytes, or None for an unreadable body; stored only if the
+    credentials were valid and no number in the payload would change when stored. NU-1.
     """
     now = services.clock.now()
     async with services.store.unit() as unit:

@@ -123,7 +123,7 @@ async def list_webhooks(
 
 
 async def read_webhook(services: Services, who: Principal | None, webhook_id: str) -> Webhook:
-    """One webhook; only its owner and operators see it. Raises `NotFound`."""
+    """The webhook, for its owner or an operator. Raises `NotFound` for everybody else."""
     async with services.store.view() as view:
         return _own(await view.get(Webhook, webhook_id), who)
 

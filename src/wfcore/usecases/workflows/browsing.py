@@ -101,8 +101,8 @@ async def _held(view: View, workflow: Workflow, account_id: str) -> Permission:
 @frozen
 class WorkflowDetail:
     """
-    One workflow and its surroundings as one account sees them: the account's own webhooks and, if
-    it owns the workflow, the shares, each with the email of its holder. `owner`: an email.
+    One workflow and its surroundings for one account: the account's own webhooks and, for the
+    workflow's owner, the shares, each with the email of its holder. `owner`: an email.
     """
 
     defined: WorkflowRow

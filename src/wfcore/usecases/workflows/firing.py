@@ -38,7 +38,7 @@ POSTPONED_BY = MINUTE
 
 @frozen
 class FiringResult:
-    """The result of a due timer: an execution, or the reason why there is none."""
+    """The result of a due timer: an execution, or the reason why no execution was started."""
 
     trigger_id: str
     workflow_id: str
@@ -161,8 +161,8 @@ async def _postponed(
     services: Services, unit: Unit, timer: Timer, trigger: Trigger, until: EpochMs
 ) -> FiringResult:
     """
-    Postpone a timer whose schedule this server cannot read; another server may read it, or this
-    server later.
+    Postpone a timer whose schedule this server cannot read. Another server may read the schedule,
+    or this server later.
     """
     unit.put(evolve(timer, due_at=later(until, POSTPONED_BY)))
     return await _refused(services, unit, trigger, Refusal.UNREADABLE)

@@ -98,7 +98,9 @@ async def arrange(
 
 
 def _set_first(services: Services, unit: Unit, trigger: Trigger, now: EpochMs) -> bool:
-    """Set the first timer of a new schedule, for its next instant; returns whether there is one."""
+    """
+    Set the first timer of a new schedule, for its next instant; returns whether a timer was set.
+    """
     if not isinstance(trigger.spec, Schedule):
         return False
     at = following_of(services, trigger.spec)(now)
@@ -228,9 +230,10 @@ async def pause_trigger(
     why: str | None = None,
 ) -> TriggerRow:
     """
-    Pause a trigger: it starts nothing until it is resumed. A paused trigger does not change. SH-10.
+    Pause a trigger: the trigger starts nothing until it is resumed. A paused trigger does not
+    change. SH-10.
 
-    Needs EDIT on its workflow, or an operator. Raises `NotFound`, `Forbidden`.
+    Needs EDIT on the trigger's workflow, or an operator. Raises `NotFound`, `Forbidden`.
     """
     pause = Pause(services.clock.now(), who.account.id if who else None, why)
     return await _set_pause(services, who, trigger_id, origin, pause)
