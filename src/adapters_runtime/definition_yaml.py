@@ -65,7 +65,7 @@ def _line(path: str, lines: Lines) -> int | None:
 
 
 class _Unreadable(Exception):
-    """The text has a mistake after which the reader cannot continue."""
+    """Raised for a mistake after which the reader cannot continue."""
 
     def __init__(self, message: str, line: int = 1, path: str = "") -> None:
         super().__init__(message)

@@ -42,19 +42,27 @@ class HttpReply:
 
 
 class ExchangeFailed(Exception):
-    """The exchange gave no response. The message never shows path, query, headers or body."""
+    """
+    Raised when an exchange gives no response. The message never shows path, query, headers or body.
+    """
 
 
 class HostShort(ExchangeFailed):
-    """This machine lacks something for a connection, as the message says. Nothing was sent."""
+    """
+    Raised when this machine lacks something for a connection; the message says what. Nothing was
+    sent.
+    """
 
 
 class NotResolved(ExchangeFailed):
-    """The name could not be resolved. Nothing was sent."""
+    """Raised when the name cannot be resolved. Nothing was sent."""
 
 
 class NotAllowed(ExchangeFailed):
-    """No address of the host, all in `addresses`, may be connected to. Nothing was sent."""
+    """
+    Raised when no address of the host may be connected to; `addresses` has them all. Nothing was
+    sent.
+    """
 
     def __init__(self, host: str, addresses: Sequence[str]) -> None:
         super().__init__(f"{host} leads to {', '.join(addresses)}")
@@ -62,15 +70,15 @@ class NotAllowed(ExchangeFailed):
 
 
 class NotConnected(ExchangeFailed):
-    """No address accepted a connection. Nothing was sent."""
+    """Raised when no address accepts a connection. Nothing was sent."""
 
 
 class NotTrusted(ExchangeFailed):
-    """The server's certificate is not valid for the name. Nothing was sent."""
+    """Raised when the server's certificate is not valid for the name. Nothing was sent."""
 
 
 class ConnectionBroke(ExchangeFailed):
-    """The connection ended, or the response was malformed, after something was sent."""
+    """Raised when the connection ends, or the response is malformed, after something was sent."""
 
 
 async def resolve(host: str, port: int) -> Sequence[str]:

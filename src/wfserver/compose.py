@@ -1,7 +1,7 @@
 """
 The composition root: the one place where core and adapters meet.
 
-`open_system` opens what every command needs; `serving.engine` makes a server of it.
+`open_system` opens what every command needs; `serving.engine` makes a server of the open system.
 """
 
 import asyncio

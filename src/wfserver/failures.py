@@ -17,7 +17,7 @@ USAGE = 2
 
 
 class CommandFailed(Exception):
-    """A command could not do its work. The message says why, and what helps."""
+    """Raised when a command cannot do its work. The message says why, and what helps."""
 
 
 def is_expected(error: BaseException) -> bool:

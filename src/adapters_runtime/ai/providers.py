@@ -110,8 +110,8 @@ def _provider(environment: Mapping[str, str], name: str) -> Provider:
 
 def _set(environment: Mapping[str, str], name: str, what: str) -> tuple[str, str]:
     """
-    The variable that applies, and its value. Variables of wfcore take precedence over those of the
-    provider's own tools.
+    The variable that applies, and its value. Variables of wfcore take precedence over the variables
+    of the provider's own tools.
     """
     ours, own = f"{_PREFIX}{name.upper()}_{what}", f"{name.upper()}_{what}"
     value = environment.get(ours, "").strip()

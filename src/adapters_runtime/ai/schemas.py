@@ -20,11 +20,14 @@ _FENCE = "```"
 
 
 class Misfit(Exception):
-    """The answer does not fit the schema; the message tells the author why."""
+    """Raised when an answer does not fit the schema; the message tells the author why."""
 
 
 class Unfinished(Misfit):
-    """The answer ends within thoughts or a code block. Another answer would end in the same way."""
+    """
+    Raised when an answer ends within thoughts or a code block. Another answer would end in the same
+    way.
+    """
 
 
 def problems(schema: JsonObject) -> Sequence[str]:

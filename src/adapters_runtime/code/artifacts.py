@@ -60,7 +60,7 @@ Parts = tuple[str, ...]
 
 
 class UnusableArtifact(Exception):
-    """A file cannot be used; the message tells the author why."""
+    """Raised for a file that cannot be used; the message tells the author why."""
 
 
 @define

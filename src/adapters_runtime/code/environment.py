@@ -31,7 +31,7 @@ _LONGEST_VARIABLE = 131_071  # the kernel's: name, equals sign, value
 
 
 class CannotRun(Exception):
-    """An attempt that cannot start, now or later; the message says why."""
+    """Raised for an attempt that cannot start, now or later; the message says why."""
 
 
 def passed_on(environment: Mapping[str, str]) -> dict[str, str]:

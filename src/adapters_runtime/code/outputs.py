@@ -26,7 +26,7 @@ _SHOWN_OF_STDERR = 2_000
 
 
 class UnusableOutput(Exception):
-    """The file at `WF_OUTPUT` cannot be used; the message tells the author why."""
+    """Raised when the file at `WF_OUTPUT` cannot be used; the message tells the author why."""
 
 
 def fault_of(ended: Ended, timeout_s: float, stdout_bytes: int) -> StepEnd | None:

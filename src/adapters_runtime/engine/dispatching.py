@@ -114,7 +114,7 @@ class _Publisher:
         Publish the execution of a durable *record*.
 
         A free place in a concurrency group, or a changed limit, lets other executions be claimed
-        that this unit did not store. Workers find those by polling.
+        that this unit did not store. Workers find such executions by polling.
         """
         if isinstance(record, Workflow) or (
             record.concurrency_group is not None and record.status in EXECUTION.final

@@ -70,7 +70,7 @@ IN_CLEAR = (
 
 
 class Unsuitable(ConnectionError):
-    """The server is too old, or has no JetStream."""
+    """Raised for a server that is too old, or has no JetStream."""
 
 
 @frozen
@@ -386,7 +386,9 @@ async def _make_stream(client: Client, settings: StreamSettings) -> None:
 
 
 def pool_of(needs: Iterable[str]) -> str:
-    """The pool of executions with these needs: of the alphabetically first label, or `any`."""
+    """
+    The pool of executions with these *needs*: the pool of the alphabetically first label, or `any`.
+    """
     labels = sorted(one.removeprefix(LABEL) for one in needs if one.startswith(LABEL))
     return _token(labels[0]) if labels else ANY
 

@@ -1,4 +1,7 @@
-"""The loop that announces this process to others on the store, and reads whether it drains."""
+"""
+The loop that announces this process to the other processes on the store, and reads whether it
+drains.
+"""
 
 import asyncio
 from collections.abc import Callable

@@ -19,7 +19,7 @@ INTERVAL_S = 300.0
 TIDY_S = 3_600.0
 LEAST_REST_S = 0.005
 REST = 1.0
-"""The rest after a piece, as a multiple of its duration: half of the time is left to others."""
+"""The rest after a piece, as a multiple of its duration: half of the time is left to other work."""
 
 
 class Retention:

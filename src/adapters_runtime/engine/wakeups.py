@@ -2,8 +2,9 @@
 Hints that wake sleeping loops and followers, within one process and between processes.
 
 Between processes a hint takes a moment, and may arrive late or twice. By then another worker, or
-another lease, may run the execution, so `stop` is sent to others as `reload`: the worker that runs
-the execution loads it, and finds its lease lost or a step no longer in flight. Decision 172.
+another lease, may run the execution, so `stop` is sent to other processes as `reload`: the worker
+that runs the execution loads it, and finds its lease lost or a step no longer in flight. Decision
+172.
 """
 
 import asyncio
@@ -93,9 +94,9 @@ class SharedWakeups(Wakeups):
     """
     The `Wakeup` port of one of several processes.
 
-    Hints of this process wake its own listeners at once, and are sent to others by *hints*. Hints
-    of others are received from the first `listen` or `follow` on, so a process that only sends
-    opens no connection for receiving.
+    Hints of this process wake its own listeners at once, and are sent to other processes by
+    *hints*. Hints of other processes are received from the first `listen` or `follow` on, so a
+    process that only sends opens no connection for receiving.
     """
 
     def __init__(self, hints: Hints) -> None:
@@ -163,7 +164,7 @@ class SharedWakeups(Wakeups):
             self._sending = asyncio.create_task(self._send())
 
     async def _send(self) -> None:
-        """Send the first hint at once, and gather those that follow."""
+        """Send the first hint at once, and gather the hints that follow."""
         while self._unsent:
             batch, self._unsent = self._unsent, set()
             await self.hints.tell(batch)

@@ -165,7 +165,7 @@ class Worker:
         """
         Claim nothing more, let running steps end for up to *drain_s*, then kill them.
 
-        Executions between two steps are handed back; those with a killed step are interrupted.
+        Executions between two steps are handed back; executions with a killed step are interrupted.
         Leases are kept until the last execution is released.
         """
         self.loop.stop()
@@ -186,8 +186,9 @@ class Worker:
         """
         Why due executions do not begin here, or None if they do, or wait for a good reason.
 
-        Executions due for longer than *bound_s* count as left here if none was taken for as long
-        although less than half of the places are used: no rule of fairness leaves so many free.
+        Executions due for longer than *bound_s* count as left here if no execution was taken for as
+        long although less than half of the places are used: no rule of fairness leaves so many
+        free.
         """
         late_s = self.loop.overdue_s(self._services.store.now())
         found = self.loop.trouble(bound_s)
@@ -257,7 +258,7 @@ class Worker:
 
     async def take_named(self, ids: Collection[str]) -> Collection[str]:
         """
-        Claim these executions, as many as places are free; returns the ids of the claimed
+        Claim executions of *ids*, as many as places are free; returns the ids of the claimed
         executions.
         """
         return [lease.execution_id for lease in await self._claimed(ids)]

@@ -15,15 +15,17 @@ TOO_LONG = f"the number does not fit {MOST_BITS} bits; keep it as text, or use f
 
 
 class Faulty(Exception):
-    """The text of an expression is wrong; the message says why."""
+    """Raised when the text of an expression is wrong; the message says why."""
 
 
 class EvaluationFailed(Exception):
-    """The data do not fit an expression, whose text is correct; the message says where."""
+    """
+    Raised when the data do not fit an expression whose text is correct; the message says where.
+    """
 
 
 class Missing(EvaluationFailed):
-    """A name is not in the data. *at* is the node that needs the name."""
+    """Raised for a name that is not in the data. *at* is the node that needs the name."""
 
     def __init__(self, message: str, at: object) -> None:
         super().__init__(message)
@@ -32,7 +34,7 @@ class Missing(EvaluationFailed):
 
 @define
 class Evaluation:
-    """One evaluation: the data by name, and the rest of the budget."""
+    """One evaluation: the data by name, and the budget that is left."""
 
     names: Mapping[str, Json]
     left: int = BUDGET

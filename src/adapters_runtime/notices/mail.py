@@ -1,8 +1,8 @@
 """
 Mail by SMTP, with the standard library's client. Decision 138.
 
-Each mail has a daemon thread of its own, so that a slow server neither blocks threads that others
-share nor the end of the process.
+Each mail has a daemon thread of its own, so that a slow server blocks neither shared threads nor
+the end of the process.
 
 `smtps://` speaks TLS from the first byte. `smtp://` demands STARTTLS, unless the URL ends with
 `?tls=none`, for a relay on the same machine. Certificates are always checked.

@@ -52,7 +52,8 @@ log = logging.getLogger("wfcore.steps")
 
 class NotStarted(Exception):
     """
-    A process could not be started because the machine lacks something, which the message names.
+    Raised when a process cannot be started because the machine lacks something; the message says
+    what.
 
     Nothing of the program has run.
     """

@@ -60,8 +60,8 @@ class Processes(Protocol):
 
     def start(self, ours: int, line: int, out: int, err: int, folder: str) -> None:
         """
-        Fork a process that calls `launch.become` with these arguments, after it has closed *ours*.
-        Raises `OSError`.
+        Fork a process that calls `launch.become` with these arguments; the process closes *ours*
+        first. Raises `OSError`.
         """
 
     def reap(self) -> None:

@@ -48,7 +48,7 @@ _NUMBER = b"\3"  # sent before the number of an error; a blank and the error's t
 
 
 class LaunchFailed(Exception):
-    """The step's process could not become the program; the message and `errno` say why."""
+    """Raised when the step's process cannot become the program; the message and `errno` say why."""
 
     errno: int | None = None
 

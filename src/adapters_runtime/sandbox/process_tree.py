@@ -193,7 +193,7 @@ def _places(pid: int) -> Iterator[str]:
     """
     The folders in /proc that may describe the memory of *pid*: of the process, then of each thread.
 
-    All threads share one memory, but the folder of the process describes none once its first
+    All threads share one memory, but the folder of the process describes no memory once its first
     thread has ended.
     """
     yield f"/proc/{pid}"

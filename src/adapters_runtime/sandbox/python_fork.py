@@ -1,6 +1,6 @@
 """
 The fork server: a Python step runs in a process forked from the spawner, whose interpreter is the
-one that steps run on.
+interpreter of Python steps.
 
 The step must find the modules, paths, environment, streams and signals of a fresh
 `python -I main.py`. The interpreter ends the process (`Py_Exit`): it waits for threads, calls exit

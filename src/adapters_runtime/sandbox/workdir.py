@@ -16,7 +16,9 @@ _PRIVATE = 0o700
 
 
 class Unusable(Exception):
-    """The step left a file or folder that cannot be used; the message tells the author why."""
+    """
+    Raised for a file or folder of a step that cannot be used; the message tells the author why.
+    """
 
 
 def make(level: ProcessLevel, path: str) -> int:

@@ -22,8 +22,9 @@ class Doubtful(ValueError):
 
 def decimal_signs(tags: Sequence[str]) -> str:
     """
-    The decimal signs of languages such as `de-AT`, in their order; a point if there are none.
-    Browsers send `es` after `es-MX` as a substitute: such a tag says nothing about the reader.
+    The decimal signs of languages such as `de-AT`, in their order; a point if there are no
+    languages. Browsers send `es` after `es-MX` as a substitute: such a tag says nothing about the
+    reader.
     """
     signs, regional = "", set[str]()
     for tag in tags:

@@ -1,9 +1,9 @@
 """
-Numbers: the stored number is the one that people see. NU-1, NU-2.
+Numbers: the stored number is the number that people see. NU-1, NU-2.
 
 An integer is a literal without point and exponent. An integer below -2**63 or above 2**63 - 1 would
 be another number once it was stored, and so would a decimal beyond the doubles (`1e400`). Both are
-refused at every door that stores. Decisions and definitions also refuse a decimal that a double
+refused wherever values are stored. Decisions and definitions also refuse a decimal that a double
 would change: its value differs from that of the shortest text for the same double
 (`1.00000000000000000001`, `1e-400`; `120.00` stays 120). Elsewhere the nearest double is stored.
 

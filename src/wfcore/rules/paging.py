@@ -54,8 +54,9 @@ def cursor_text(list: str, cursor: PageCursor) -> str:
 
 def read_cursor(list: str, text: str) -> PageCursor:
     """
-    The cursor in *text*. Raises `InvalidInput` unless `cursor_text` could have made it for that
-    list. The cursor grants no access: the list behind it shows only what the caller may see. PG-5.
+    The cursor in *text*. Raises `InvalidInput` unless `cursor_text` could have made the cursor for
+    *list*. The cursor grants no access: the list behind it shows only what the caller may see.
+    PG-5.
     """
     try:
         found = json.loads(urlsafe_b64decode(text + "=" * (-len(text) % 4)))

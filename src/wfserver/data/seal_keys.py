@@ -42,7 +42,7 @@ def file_of(settings: Settings) -> Path:
 
 
 def read_keys(file: Path) -> list[str]:
-    """The keys in *file*; the first one seals. Raises `CommandFailed`."""
+    """The keys in *file*; the first key seals. Raises `CommandFailed`."""
     try:
         return _checked(file.read_text("utf-8"), str(file))
     except (OSError, UnicodeDecodeError) as error:

@@ -173,7 +173,9 @@ def _as_javascript(definition: Definition, here: Interpreters) -> Definition:
 
 
 def interpreters(javascript: Runtime = Runtime.NODE, public: bool = False) -> Interpreters:
-    """The interpreters on this process's PATH; *public*: only those that every user can run."""
+    """
+    The interpreters on this process's PATH; *public*: only interpreters that every user can run.
+    """
     return Interpreters(os.environ.get("PATH") or os.defpath, public, javascript)
 
 

@@ -63,8 +63,8 @@ def checks(
     online: bool = False,
 ) -> Sequence[CheckResult]:
     """
-    All checks but those of languages and isolation. *require_servable* raises what `serve` would
-    refuse of the settings; *online*: providers of models are called, too.
+    All checks except the checks of languages and isolation. *require_servable* raises what `serve`
+    would refuse of the settings; *online*: providers of models are called, too.
     """
     found = [program(), folder(settings.data), disk(settings.data)]
     stored = _store(settings, work_in) if found[1].ok else _Stored()
@@ -182,8 +182,8 @@ def _signing(settings: Settings) -> list[CheckResult]:
 @define
 class _Stored:
     """
-    What was read while the store was open once: the findings; and, as far as they could be read,
-    the workflows that use each provider and the number of notices that were given up.
+    The results of opening the store once: the findings; and, as far as they could be read, the
+    workflows that use each provider and the number of notices that were given up.
     """
 
     checks: Sequence[CheckResult] = ()

@@ -64,8 +64,8 @@ class Stopping:
         """
         Stop at SIGTERM and SIGINT.
 
-        The handlers are not the event loop's own, because these handlers run even if the loop
-        hangs.
+        The handlers are set with `signal.signal` and not in the event loop, so that they run even
+        if the loop hangs.
         """
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, self._on_signal)

@@ -87,7 +87,7 @@ async def answer(
 
     *process*: this child among several. *ready* is awaited once requests are answered; an error in
     it ends the server. While running steps are drained, requests are still answered, except for
-    those that start something.
+    requests that start something.
     """
     # Otherwise each metric has a second series. No other code uses this process.
     disable_created_metrics()  # type: ignore[no-untyped-call]

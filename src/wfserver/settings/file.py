@@ -24,7 +24,10 @@ FILE = "WFCORE_SETTINGS"
 
 @define
 class WrongSetting(InvalidInput):
-    """A setting that cannot be used. `fix` may have further lines, each for another setting."""
+    """
+    Raised for a setting that cannot be used. `fix` may have further lines, each for another
+    setting.
+    """
 
     exit_status: ClassVar[int] = 2
 

@@ -74,7 +74,8 @@ FIRST_KEY_FILE = "first.key"
 
 class UnknownSetting(WrongSetting):
     """
-    The environment sets a variable that is no setting. A typo must not leave the default in force.
+    Raised for a variable in the environment that is no setting. A typo must not leave the default
+    in force.
     """
 
 

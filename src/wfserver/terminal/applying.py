@@ -107,7 +107,7 @@ def require_tests(file: str) -> None:
 
 
 def missing(perform: Perform, owner: str, texts: Sequence[Written]) -> Sequence[Any]:
-    """The workflows of *owner* that none of *texts* defines."""
+    """The workflows of *owner* that no text of *texts* defines."""
     listed = perform(workflows.list_workflows, owner=owner, limit=MOST_LISTED)["items"]
     names = {one.definition.name for one in texts}
     return [one for one in listed if one["name"] not in names and _is_of(one, owner)]

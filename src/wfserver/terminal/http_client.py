@@ -22,7 +22,7 @@ _PART = 1 << 18
 
 
 class ServerRefused(CommandFailed):
-    """The server answered with an error: its *status* and its message, *says*."""
+    """Raised for an error of the server: its *status*, and its message *says*."""
 
     exit_status: ClassVar[int] = 1
 

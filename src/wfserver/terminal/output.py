@@ -83,7 +83,8 @@ def put_answer(as_json: bool, answer: Any, put: Callable[[Any], None]) -> None:
 
 def put_table(heads: Sequence[str], rows: Iterable[Sequence[object]], total: int | None) -> None:
     """
-    Print rows under headings, the most important columns first; a terminal gets those that fit.
+    Print rows under headings, the most important columns first; a terminal gets the columns that
+    fit.
 
     Says how many more rows there are, or that there are no rows.
     """

@@ -28,7 +28,7 @@ _OPTIONAL = ("memory.swap.max", "memory.oom.group", "memory.memsw.limit_in_bytes
 
 
 class Uncounted(Exception):
-    """No control group can be used here; the message says why."""
+    """Raised when no control group can be used here; the message says why."""
 
 
 class Hierarchy(NamedTuple):

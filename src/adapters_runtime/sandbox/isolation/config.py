@@ -25,7 +25,7 @@ class SandboxConfig(NamedTuple):
     limits of a whole step if a control group counts them. *disk* and *inodes*: the size of a step's
     folder if the folder has a file system of its own. *reads*: paths that every step may see.
     *writes*: paths that every step may change. *hidden*: paths that no step may see, even inside
-    visible ones. *closed*: ports that no step can connect to, each as `(address, port)`, where an
+    visible paths. *closed*: ports that no step can connect to, each as `(address, port)`, where an
     empty address means this machine. *reserved*: ports that no step can take.
     """
 

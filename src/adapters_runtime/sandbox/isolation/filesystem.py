@@ -246,7 +246,7 @@ def carve(paths: Iterable[str], hidden: Iterable[str]) -> Iterator[str]:
     *paths* without what is *hidden*, for rules that can only allow.
 
     A folder with a hidden path below it is replaced by its other entries. A path that is named
-    explicitly stays, even inside a hidden one.
+    explicitly stays, even inside a hidden path.
     """
     hidden = tuple(hidden)
     for path in paths:

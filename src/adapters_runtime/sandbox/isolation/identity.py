@@ -31,7 +31,7 @@ _KEEP_CAPABILITIES = 1 << 2  # SECBIT_NO_SETUID_FIXUP
 
 
 class NoPlace(OSError):
-    """Every user id for steps is taken."""
+    """Raised when every user id for steps is taken."""
 
 
 def free_place(taken: Collection[int]) -> int:
@@ -57,7 +57,7 @@ def namespaced_user_id(place: int) -> int:
 
 def user_id(place: int) -> int:
     """
-    The user id of the step at *place*, which no other step has, if the server is root.
+    The user id of the step at *place*, if the server is root. No other step has the same user id.
 
     Raises `OSError`.
     """

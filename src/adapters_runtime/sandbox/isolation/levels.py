@@ -265,7 +265,10 @@ class NamespaceLevel(ProcessLevel):
         return self._inherited.is_unchanged() and self._traffic() == self._unused
 
     def _traffic(self) -> list[bytes]:
-        """All counters of the network namespace, or nothing if the step has none of its own."""
+        """
+        All counters of the network namespace, or nothing if the step has no network namespace of
+        its own.
+        """
         return [] if self.profile.network else [_content(f"/proc/net/{name}") for name in _TRAFFIC]
 
     def confine_early(self) -> int | None:
@@ -285,7 +288,9 @@ class NamespaceLevel(ProcessLevel):
         os.fchown(fd, self.user, self.group)
 
     def end_all(self, statuses: Statuses) -> None:
-        """Kill all other processes of the namespace, during which the kernel admits no new ones."""
+        """
+        Kill all other processes of the namespace, during which the kernel admits no new processes.
+        """
         with suppress(ProcessLookupError):
             os.kill(-1, signal.SIGKILL)
         while reap(statuses, wait=True):

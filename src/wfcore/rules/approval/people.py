@@ -31,8 +31,8 @@ account.
 
 class UnreadPeople(Exception):
     """
-    Names whose accounts must be read before an approval can open. `names`: as `same_name` writes
-    them.
+    Raised for names whose accounts must be read before an approval can open. `names`: as
+    `same_name` writes them.
     """
 
     def __init__(self, names: Iterable[str]) -> None:

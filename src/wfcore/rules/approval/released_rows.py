@@ -35,8 +35,8 @@ A function from a place in the list and the row submitted there to the released 
 
 class _WrongField(Exception):
     """
-    A field of a submitted row violates a rule; *fix* says how to correct it. The caller adds the
-    row's place.
+    Raised when a field of a submitted row violates a rule; *fix* says how to correct the field. The
+    caller adds the row's place.
     """
 
     def __init__(self, field: str, fix: str) -> None:

@@ -120,7 +120,9 @@ def _misfit(chain: str, before: ChainPoint, entry: ChainedEntry) -> str | None:
 
 
 def _record_misfit(entry: ChainedEntry) -> str | None:
-    """The record stored with an entry must be exactly what the entry names. AL-3."""
+    """
+    The mismatch between an entry and the record stored with it; None if there is no mismatch. AL-3.
+    """
     said = _member(entry.text, "recordHash")
     kept = digest(entry.record) if entry.record is not None else None
     if said == kept:

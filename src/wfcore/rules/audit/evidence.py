@@ -26,7 +26,7 @@ TOLD = DECIDED | {"approval.delegate", "approval.escalate"}
 
 
 class Unfit(Exception):
-    """The document is not as it was written; the message names the mismatch."""
+    """Raised when a document is not as it was written; the message names the mismatch."""
 
 
 def links_of(execution_id: str, entries: Sequence[ChainedEntry]) -> list[Json]:

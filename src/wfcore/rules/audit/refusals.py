@@ -1,4 +1,6 @@
-"""Repeated refusals: the first one of a minute is recorded, the others are counted. AL-8."""
+"""
+Repeated refusals: the first refusal of a minute is recorded, further refusals are counted. AL-8.
+"""
 
 from collections.abc import Sequence
 
@@ -73,7 +75,7 @@ class RefusalTraffic:
 def kind_of(entry: AuditEntry) -> Kind:
     """
     The kind as which *entry* counts. The caller chooses the id of an unknown key and any target
-    except a webhook or an approval that the caller sees, so these do not make a kind of their own.
+    except a webhook or an approval that the caller sees, so neither makes a kind of its own.
     """
     if entry.event.startswith("approval."):
         seen = "" if entry.reason == NOT_FOUND else entry.target

@@ -121,7 +121,7 @@ def require_operator(who: Caller) -> None:
 def require_scope(who: Principal, scope: Scope) -> None:
     """
     Raises `Unauthenticated` if *who* lacks *scope*. A key grants exactly its own scopes. Without a
-    key, a visitor has their own scopes, and a session has none. AU-4, AU-10.
+    key, a visitor has their own scopes, and a session has no scopes. AU-4, AU-10.
     """
     granted = who.scopes if who.key is None else who.key.scopes
     if scope not in granted:

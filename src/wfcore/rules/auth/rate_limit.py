@@ -36,7 +36,7 @@ KEPT_LONGER = {"day": MONTH_DAYS * DAY}
 
 
 def days_until(now: EpochMs) -> tuple[Window, ...]:
-    """The window of this day and those of the days before it, `MONTH_DAYS` in all. RL-7."""
+    """The windows of this day and of the days before it, `MONTH_DAYS` in all. RL-7."""
     ago = (EpochMs(now - n * DAY) for n in range(MONTH_DAYS) if now >= n * DAY)
     return tuple(_window("day", at, DAY, None) for at in ago)
 

@@ -93,7 +93,7 @@ def require_vouched(identity: Identity, terms: SignOnTerms) -> str:
 
 def is_look_alike(email: str) -> bool:
     """
-    Whether lower case without blanks turns the email into another one, as a Kelvin sign becomes a
+    Whether lower case without blanks turns the email into another email, as a Kelvin sign becomes a
     k.
     """
     return email.strip().lower().isascii() and not email.isascii()
@@ -118,8 +118,8 @@ def require_unlocked(login: Login | None, now: EpochMs) -> None:
 
 def failed(login: Login | None, id: str, now: EpochMs) -> Login:
     """
-    The login record after one more failure. The tenth within 15 minutes locks the login for 15.
-    SE-2.
+    The login record after one more failure. The tenth failure within 15 minutes locks the login for
+    15 minutes. SE-2.
 
     The id is derived from the login name, so that unknown names are locked like known ones.
     """

@@ -130,7 +130,7 @@ def id_of(key: bytes) -> str:
 @frozen
 class Keyring:
     """
-    The valid keys. `named`: keys by id; the first one signs. `unnamed`: keys that may have made
+    The valid keys. `named`: keys by id; the first key signs. `unnamed`: keys that may have made
     signatures without an id. `made_at`: the instants at which kept keys were made.
     """
 
@@ -168,7 +168,7 @@ def keyring(given: Sequence[bytes], kept: SigningKeys | None) -> Keyring:
 
 def rotated(kept: SigningKeys, random: str, now: EpochMs) -> SigningKeys:
     """
-    The kept keys with a new one, which signs from now on. Raises `Conflict` if there are too many.
+    The kept keys with a new key, which signs from now on. Raises `Conflict` if there are too many.
     SK-1.
     """
     if len(kept.keys) >= SIGNING_KEYS:

@@ -113,7 +113,7 @@ def branches_of(step: ParallelStep | SwitchStep) -> tuple[tuple[Step, ...], ...]
 
 
 def lay_out(steps: Sequence[Step], on_failure: Sequence[Step] = ()) -> Flow:
-    """The picture of these steps, and below them of the `onFailure` steps. DF-13."""
+    """The picture of *steps*, with the `onFailure` steps below. DF-13."""
     parts = (_size_of_all(steps), _size_of_all(on_failure))
     width = max(width for width, _ in parts)
     drawing, x = _Drawing(), MARGIN + width / 2

@@ -3,7 +3,7 @@ JSON Schemas for AI answers that a definition may use. AI-9.
 
 Checking an answer must be fast for every schema, and must not load anything. So references stay
 within the schema and are never circular, and the schema with all references expanded has a bounded
-size. A library checks whether the rest is valid JSON Schema.
+size. A library checks whether the schema is valid in all other respects.
 """
 
 from collections.abc import Iterator, Mapping
@@ -62,7 +62,7 @@ def parts(schema: Json) -> Iterator[tuple[tuple[str | int, ...], Json]]:
 
 
 class _TooMuch(Exception):
-    """Checking against the schema would take too long; the message says why."""
+    """Raised when checks against a schema would take too long; the message says why."""
 
 
 _OPEN = 0

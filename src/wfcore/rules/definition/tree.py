@@ -225,7 +225,7 @@ def on_failure_field(reading: Reading) -> Check:
 
 
 _TAKEN = ("variables", "steps", "execution", "loop", "trigger", "state", "files", "payload")
-"""The names that templates know, and further ones that are reserved."""
+"""The names that templates know, and further reserved names."""
 _WORDS = frozenset(
     "and or not is in if else true false none null True False None defined".split()  # noqa: SIM905
 )

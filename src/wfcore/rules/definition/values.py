@@ -119,7 +119,7 @@ class Field:
 
 
 def known_or(word: str, known: Collection[str]) -> str:
-    """A suggestion for an unknown *word*, and the known ones."""
+    """A suggestion for an unknown *word*, and the known words."""
     close = get_close_matches(word, known)
     meant = f"did you mean {close[0]}? " if close else ""
     return f"{meant}known: {', '.join(known)}"
@@ -455,7 +455,7 @@ CHANNELS = list_of(
     ),
     most=MAX_CHANNELS,
 )
-"""Names of channels: `mail`, or those that the operator set up. NT-2."""
+"""Names of channels: `mail`, or channels that the operator set up. NT-2."""
 
 
 @accepting(

@@ -219,7 +219,7 @@ def document_of(definition: Definition) -> JsonObject:
 
 
 _DEEP = 4 * JSON_DEPTH
-"""A depth below that of any tree of steps and within the interpreter's stack."""
+"""A depth that no tree of steps reaches, and that the interpreter's stack allows."""
 
 
 def _written(value: Any, depth: int) -> Any:

@@ -91,7 +91,7 @@ def require_finite(workflow: Workflow, ancestors: Sequence[Execution]) -> None:
     Raises `Conflict` for a workflow that would start itself, directly or through others, without
     end. FL-9.
 
-    *ancestors*: the execution that wants to start it, and all executions above that one.
+    *ancestors*: the execution that wants to start it, and all executions above that execution.
     """
     if any(one.workflow_id == workflow.id for one in ancestors):
         names = [*(one.workflow_name for one in reversed(ancestors)), workflow.name]

@@ -83,7 +83,7 @@ def advance(run: Execution, fact: Fact, now: EpochMs) -> Outcome[Execution]:
     """
     Fold one fact into an execution. Pure: the same run, fact and time give the same outcome.
 
-    Raises `IllegalMove` if the table of the execution or that of the step has no row; for ended
+    Raises `IllegalMove` if the table of the execution or of the step has no row; for ended
     executions and steps always (EX-9, EX-3).
     """
     status = EXECUTION.target(run.status, type(fact))
@@ -326,8 +326,9 @@ def _reject_steps(run: Execution, fact: facts.Rejected, now: EpochMs) -> Change:
 
 def _budget_reached(run: Execution, fact: facts.BudgetReached, now: EpochMs) -> Change:
     """
-    The step waits for a decision on the budget. Earlier attempts stay on record, and the next one
-    has not begun. BU-2. An approval that other steps already wait for is not opened again. BU-4.
+    The step waits for a decision on the budget. Earlier attempts stay on record, and the next
+    attempt has not begun. BU-2. An approval that other steps already wait for is not opened again.
+    BU-4.
     """
     before = known(run, fact.step_name, fact) or StepResult(StepStatus.RUNNING, now, attempts=0)
     waiting = evolve(

@@ -233,7 +233,10 @@ def close_all(
 
 
 def cancel_steps(run: Execution, fact: facts.StepsCancelled, now: EpochMs) -> Change:
-    """End these steps, their children, and the approvals for which no other step waits."""
+    """
+    End the steps that *fact* names, their children, and the approvals for which no other step
+    waits.
+    """
     for name in fact.step_names:
         known(run, name, fact)
     before = {name: run.step_results[name] for name in fact.step_names}

@@ -47,10 +47,10 @@ def open_approval(
 ) -> Approval:
     """
     A PENDING approval for *step*. *fill* renders its message now, and *fill_rows* its rows (None:
-    *fill* renders these too). Both are masked: the execution continues with the rows that the
-    reviewer saw, so these hold no secret either. SC-1. *people*: decides which names from data
-    count; None: all names. AP-41. *fill_text* renders the message with a transformation of each
-    inserted text; None: the message is plain text. MD-3.
+    *fill* renders the rows, too). Message and rows are masked: the execution continues with the
+    rows that the reviewer saw, so the rows hold no secret either. SC-1. *people*: decides which
+    names from data count; None: all names. AP-41. *fill_text* renders the message with a
+    transformation of each inserted text; None: the message is plain text. MD-3.
 
     Raises `UnreadPeople`. Raises `TemplateFailed`, also if no approver is left, if the rows are not
     a list of objects, or a row key is missing or repeated, since a reviewer could not refer to such

@@ -256,8 +256,8 @@ def plan(
 
 def _as_many_as_may_run(actions: Sequence[Action], free: int) -> tuple[Action, ...]:
     """
-    The *actions* without the processes for which no slot is free; these are planned again later.
-    FL-3.
+    The *actions* without the processes for which no slot is free; such actions are planned again
+    later. FL-3.
     """
     kept: list[Action] = []
     for action in actions:

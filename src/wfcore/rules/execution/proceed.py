@@ -234,8 +234,8 @@ class _Progress:
         """
         Execute the most urgent actions. Returns True if a new plan is needed.
 
-        Steps end before others begin, and processes begin last, so that no process begins beside a
-        step that fails in the same moment.
+        Steps end before other steps begin, and processes begin last, so that no process begins
+        beside a step that fails in the same moment.
         """
         ranked = [(self._rank(action), action) for action in actions]
         first = min((rank for rank, _ in ranked), default=_PROCESS)

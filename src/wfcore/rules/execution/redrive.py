@@ -52,7 +52,7 @@ Steps = tuple[Step, ...]
 
 
 class StepFate(StrEnum):
-    """What a redrive does with a step."""
+    """The effect of a redrive on a step."""
 
     KEPT = "kept"
     """The step's result is kept; the step does not run."""

@@ -52,9 +52,9 @@ class Start(TypedDict, total=False):
     """
     The origin of an execution: the fields that neither its workflow nor a rule decides.
 
-    `variables`: the inputs. `secrets`: names of inputs that are secret in addition to those
-    declared so. `step_results`, `put_aside`: the results that a redrive keeps. `root_source`: for a
-    child, the trigger of the root of its family. EX-24.
+    `variables`: the inputs. `secrets`: names of inputs that are secret in addition to the inputs
+    declared secret. `step_results`, `put_aside`: the results that a redrive keeps. `root_source`:
+    for a child, the trigger of the root of its family. EX-24.
     """
 
     owner_id: Required[str]

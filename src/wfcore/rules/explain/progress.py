@@ -69,8 +69,8 @@ def rows(
     run: Execution, definition: Definition, axis: Axis, now: EpochMs, earlier: Attempts
 ) -> tuple[ProgressRow, ...]:
     """
-    The rows of the steps, in the order of the text. *earlier*: the known attempts before the last
-    one, by the key of the step. XP-3, XP-5.
+    The rows of the steps, in the order of the text. *earlier*: the known attempts before a step's
+    last attempt, by the key of the step. XP-3, XP-5.
     """
     by_name: dict[str, list[tuple[str, StepResult]]] = defaultdict(list)
     for key, result in run.step_results.items():

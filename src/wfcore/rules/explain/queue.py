@@ -47,8 +47,8 @@ class GroupAhead:
 
 def in_the_group(run: Execution, ahead: GroupAhead | None) -> Iterator[Line]:
     """
-    Lines that say that *run* waits for others of its concurrency group to end; none if *run* does
-    not wait. CC-2.
+    Lines that say that *run* waits for other executions of its concurrency group to end; none if
+    *run* does not wait. CC-2.
     """
     if run.fence > 0 or ahead is None or ahead.held < ahead.limit:
         return
@@ -139,7 +139,7 @@ def in_the_queue(run: Execution, queue: Queue | None) -> Iterator[Line]:
 
 
 def _lacking(run: Execution, nodes: Sequence[Node]) -> str:
-    """The abilities that the execution needs, and those that no running worker offers."""
+    """The abilities that the execution needs, and the abilities that no running worker offers."""
     taking = [node for node in nodes if not node.draining]
     if not taking:
         return phrase(

@@ -65,7 +65,7 @@ class Axis:
 
 @frozen
 class EarlierAttempt:
-    """An attempt of a step before its last one: it failed, or its worker died."""
+    """An attempt of a step before the step's last attempt: it failed, or its worker died."""
 
     since: EpochMs
     until: EpochMs
@@ -74,7 +74,8 @@ class EarlierAttempt:
 
 def earlier_attempts(events: Iterable[Event]) -> Mapping[str, Sequence[EarlierAttempt]]:
     """
-    The attempts before the last one of each step, by its key, as far as *events* show them. XP-5.
+    The attempts of each step before its last attempt, by the step's key, as far as *events* show
+    them. XP-5.
     """
     begun, found = dict[str, EpochMs](), defaultdict[str, list[EarlierAttempt]](list)
     for event in events:
@@ -130,7 +131,7 @@ def _work(run: Execution, definition: Definition | None, end: EpochMs) -> Iterab
 
 
 def _waits(key: str, result: StepResult, definition: Definition | None) -> bool:
-    """Whether the step only contains others, or lets time pass."""
+    """Whether the step only contains other steps, or lets time pass."""
     passive = result.awaits in (Awaits.STEPS, Awaits.TIME) or result.approval_id is not None
     try:
         step = definition.step(name_of(key)) if definition else None

@@ -1,9 +1,9 @@
 """
 The delivery of notices: attempts, and the quiet rules. NT-4 to NT-6.
 
-An attempt is recorded before it is made, with the instant of the next one, as for callbacks (CB-3).
-So if a process dies in between, nothing is lost: the notice is sent again, under the same id, which
-is its `Message-ID`.
+An attempt is recorded before it is made, with the instant of the next attempt, as for callbacks
+(CB-3). So if a process dies in between, nothing is lost: the notice is sent again, under the same
+id, which is its `Message-ID`.
 """
 
 from collections.abc import Sequence
@@ -26,8 +26,8 @@ NT-4.
 MOST_AT_ONCE = 5
 QUIET = DurationMs(10 * MINUTE)
 """
-At most `MOST_AT_ONCE` messages go to one address within this time; further ones become one digest.
-NT-6.
+At most `MOST_AT_ONCE` messages go to one address within this time; further messages become one
+digest. NT-6.
 """
 MOST_IN_DIGEST = 200
 

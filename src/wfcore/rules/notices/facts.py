@@ -112,7 +112,7 @@ def approver_ids(approval: Approval, shares: Iterable[Share], now: EpochMs) -> t
 
 
 def emails(names: Iterable[str], accounts: Mapping[str, Account]) -> tuple[str, ...]:
-    """The address of each of *names*, once; accounts that are not active have none. NT-3."""
+    """The address of each of *names*, once; accounts that are not active have no address. NT-3."""
     found: dict[str, None] = {}
     for name in names:
         account = accounts.get(name)

@@ -1,8 +1,8 @@
 """
-Chains: a workflow that starts some time after each completion of another one.
+Chains: a workflow that starts some time after each completion of another workflow.
 
 A chain waits for a key, made from a workflow's id or from an owner and a workflow name. By name, a
-workflow that was deleted and applied again is still the one that the chain waits for.
+workflow that was deleted and applied again is still the workflow that the chain waits for.
 """
 
 from collections.abc import Iterable

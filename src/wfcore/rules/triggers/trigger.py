@@ -56,7 +56,7 @@ def applied(
     now: EpochMs,
 ) -> TriggerChange:
     """
-    The change from the *stored* triggers of *workflow* to the *wanted* ones. CH-3, SH-5.
+    The change from the *stored* triggers of *workflow* to the *wanted* triggers. CH-3, SH-5.
 
     A trigger with the same identity as before keeps its number of runs. A trigger that is no longer
     wanted is deleted with its pending timers.

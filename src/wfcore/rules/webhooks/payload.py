@@ -39,7 +39,8 @@ def payload_of(
 ) -> JsonObject:
     """
     The object in *body*: JSON, or a form from GitHub or Slack, whose field `payload` may hold the
-    JSON. Numbers stay as written: those that become variables are checked there. NU-1, SG-8.
+    JSON. Numbers stay as written: numbers that become variables are checked at that point. NU-1,
+    SG-8.
 
     Raises `InvalidInput`.
     """

@@ -72,7 +72,7 @@ def by_lower_name(headers: Mapping[str, str | Sequence[str]]) -> Headers:
 
 
 class _Refused(Exception):
-    """The request lacks what the scheme requires; the text is for the owner."""
+    """Raised when a request lacks what the scheme requires; the text is for the webhook's owner."""
 
 
 @frozen
@@ -108,8 +108,8 @@ def verify(
     Raises `Unauthenticated` unless *body* was signed with *secret*, recently; the error's `detail`
     names the mismatch. The one check for every scheme. SG-4, SG-5.
 
-    *secret*: one secret, or all that are valid during a rotation. *headers*: those of the request,
-    by name in any case. *now*: in milliseconds since 1970.
+    *secret*: one secret, or all secrets that are valid during a rotation. *headers*: the headers of
+    the request, by name in any case. *now*: in milliseconds since 1970.
     """
     secrets = (secret,) if isinstance(secret, str) else secret
     headers = by_lower_name(headers)
