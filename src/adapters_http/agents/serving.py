@@ -298,8 +298,8 @@ async def _follow(
     enough: Callable[[Execution, EpochMs], bool] = rests,
 ) -> JsonObject:
     """
-    The state of the execution as soon as it is *enough*, or after *wait_s*, with reports of
-    progress meanwhile. A client that leaves ends the wait, not the execution. MC-2.
+    The state of the execution as soon as it is *enough*, or after *wait_s* seconds; progress is
+    reported meanwhile. A client that leaves ends the wait, not the execution. MC-2.
     """
     if not _may(request, KeyScope.EXECUTION_READ):
         return tools.started_only(id)

@@ -1,8 +1,8 @@
 """
-The tools for agents: one for each workflow that a key may start, and a few fixed ones.
-MC-1 to MC-4, decision 212.
+The tools for agents: one tool for each workflow that a key may start, and a few fixed tools. MC-1
+to MC-4, decision 212.
 
-Names, schemas and results are plain values here; `serving` translates them for the SDK.
+Names, schemas and results are plain values in this module; `serving` translates them for the SDK.
 """
 
 import re
@@ -22,13 +22,15 @@ Schema = dict[str, Any]
 _NO_LETTERS = re.compile(r"[^a-z0-9]+")
 _LONGEST_WORDS, _TAIL = 48, 8
 LONGEST_WAIT_S, WAIT_S = 50, 20
-"""Clients end a call after a minute, some earlier."""
+"""
+The longest and the usual wait in seconds; clients end a call after a minute, some clients earlier.
+"""
 
 
 def tool_name(workflow: Workflow) -> str:
     """
-    The name of a workflow's tool: its words and the end of its id, so that other workflows do not
-    change it. Letters, digits, `_`; at most 57 characters. MC-1.
+    The name of a workflow's tool: the words of the workflow's name and the end of its id, so that
+    other workflows do not change the name. Letters, digits, `_`; at most 57 characters. MC-1.
     """
     words = _NO_LETTERS.sub("_", workflow.name.lower()).strip("_")[:_LONGEST_WORDS]
     tail = _NO_LETTERS.sub("_", workflow.id.lower())[-_TAIL:]
@@ -192,5 +194,5 @@ def result_of(run: Execution, explained: Sequence[str], approval_url: str | None
 
 
 def started_only(execution_id: str) -> Schema:
-    """The result for a key that may start executions, and not read them."""
+    """The result for a key that may start executions but not read them."""
     return {"executionId": execution_id, "state": "working", "status": "PENDING"}

@@ -1,1 +1,1 @@
-"""Pages for people: an inbox, approvals with their rows, ways in and out. Decision 125."""
+"""Pages for people: an inbox, approvals with their rows, sign-in and sign-out. Decision 125."""

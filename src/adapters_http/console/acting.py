@@ -1,8 +1,9 @@
 """
-Cancelling and redriving one execution or several, after a preview. EX-7, EX-17.
+The cancellation and the redrive of one or several executions, after a preview. EX-7, EX-17.
 
-The preview says for each execution what will happen. The executions are cancelled or redriven one
-by one, each with a result of its own, because another person or a step may have been faster.
+The preview shows for each execution which steps stop, stay or run. The executions are cancelled or
+redriven one by one, each with a result of its own, because another person or a step may have been
+faster.
 """
 
 from collections.abc import Awaitable, Callable, Sequence
@@ -28,16 +29,16 @@ from wfcore.usecases.executions.executions import cancel_execution
 from wfcore.usecases.executions.redriving import redrive
 
 MOST = 50
-"""Executions that one form may name."""
+"""The most executions that one form may name."""
 _OPEN = (StepStatus.RUNNING, StepStatus.AWAITING_APPROVAL)
 
 
 @frozen
 class Prospect:
     """
-    One execution in a preview. `unfit`: the reason why it is left out. `stops`, `kept`, `rest`: the
-    names of steps that are stopped, kept, and still to run. `redriven_as`: the execution that has
-    redriven this one already.
+    One execution in a preview. `unfit`: the reason why the execution is left out. `stops`, `kept`,
+    `rest`: the names of the steps that are stopped, kept, and still to run. `redriven_as`: the
+    execution that has already redriven this execution.
     """
 
     run: Execution
@@ -50,7 +51,10 @@ class Prospect:
 
 @frozen
 class ActionResult:
-    """The result for one execution. `other`: the execution that continues in its place."""
+    """
+    The result of an action on one execution. `other`: the execution that continues in place of this
+    execution.
+    """
 
     id: str
     done: bool
@@ -65,7 +69,7 @@ async def show_cancel(request: Request) -> Response:
 
 
 async def show_redrive(request: Request) -> Response:
-    """The preview of a redrive: the steps that it keeps, and those that run."""
+    """The preview of a redrive: the steps that the redrive keeps, and the steps that run."""
     now = request.services.store.now()
     found = [
         _to_redrive(run, definition, again, now)
@@ -77,7 +81,10 @@ async def show_redrive(request: Request) -> Response:
 async def _wanted(
     request: Request,
 ) -> Sequence[tuple[Execution, Definition | None, str | None]]:
-    """The executions that the address names and the caller sees. Raises `NotFound` for none."""
+    """
+    The executions that the address names and the caller sees. Raises `NotFound` if there is no such
+    execution.
+    """
     ids = _few(request.query_values("id"))
     found = await read_some(request.services, request.who, ids)
     if ids and not found:
@@ -165,8 +172,8 @@ async def _result(
     one: Callable[[Request, str], Awaitable[ActionResult]],
 ) -> ActionResult:
     """
-    The result for one execution. A redrive since the preview, by a second click for example, is not
-    repeated.
+    The result for one execution. An execution that was redriven since the preview, for example by a
+    second click, is not redriven again.
     """
     if one is _redrive_one and again and again != seen:
         return ActionResult(id, False, _("It has been redriven in the meantime."), again)

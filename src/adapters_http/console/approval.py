@@ -1,7 +1,7 @@
 """
 The page of one approval. AP-2 to AP-19.
 
-The same page opens by a personal link, for a guest. PL-1.
+A personal link opens the same page for a guest. PL-1.
 """
 
 from contextvars import copy_context
@@ -35,11 +35,11 @@ from wfcore.usecases.signing import signing_keys
 from wfcore.wire.approvals import stage_views
 
 ROWS_IN_PAGE = 100
-"""Rows in the HTML; the editor fetches all rows, and shows as many at a time."""
+"""The most rows in the HTML; the editor fetches all rows, and shows as many rows at a time."""
 
 
 async def show(request: Request) -> Response:
-    """The page. A personal link ends with the approval, or leads to signing in. PL-4, PL-5."""
+    """The page. A personal link ends with the approval, or leads to the sign-in. PL-4, PL-5."""
     try:
         found = await review_for(request.services, request.caller, request.params["id"])
     except SignInFirst:
@@ -49,7 +49,7 @@ async def show(request: Request) -> Response:
 
 
 def approval_path(request: Request) -> str:
-    """The path of the page; by a personal link it is that of the link."""
+    """The path of the page; for a guest, the path of the personal link."""
     if request.guest is not None:
         return f"/a/{request.params['token']}"
     return f"/approvals/{request.params['id']}"
@@ -64,8 +64,8 @@ async def approval_page(
     wrong: str | None = None,
 ) -> Response:
     """
-    The page. *wrong*: the key of the answer that *notice* is about. With `?print=1` in its address
-    the page has all rows and whole texts, for paper.
+    The page. *wrong*: the key of the answer that has the problem in *notice*. With `?print=1` in
+    its address the page has all rows and whole texts, for paper.
     """
     approval = found.approval
     prints = request.query("print") == "1"
@@ -122,7 +122,8 @@ async def approval_page(
 async def _delegation_notice(request: Request, approval: Approval) -> str | None:
     """
     The notice after a delegation: the person whom the reader named last, and any reason why that
-    person does not hear of it. The address only asks for the notice; its content is on record.
+    person gets no message. The address only asks for the notice; the content of the notice comes
+    from the store.
     """
     caller = request.caller
     who = caller.account_id or caller.identity
@@ -160,7 +161,7 @@ async def _has_account(request: Request, name: str) -> bool:
 
 
 def _typed(request: Request, approval: Approval, field: Column) -> str:
-    """The text in a field: the text that was typed before an error, else the stored answer."""
+    """The text in a field: the text that was typed before an error, otherwise the stored answer."""
     typed = (isinstance(request.body, DecisionForm) and request.body.answers) or {}
     return (
         str(typed[field.key]) if field.key in typed else field_text(approval.answers.get(field.key))
@@ -180,13 +181,16 @@ def barred_from(request: Request, found: Review) -> str | None:
 
 
 def _is_mine(approval: Approval, who: Caller) -> bool:
-    """Whether it is closed, and *who* decided it or agreed to what was decided."""
+    """Whether the approval is closed, and *who* made the decision or agreed to it."""
     closed = approval.status is not ApprovalStatus.PENDING
     return closed and (approval.decided_by == who.email or has_assented(approval, who))
 
 
 def reason_too_late(approval: Approval, who: Caller) -> str:
-    """Why a decision of *who* no longer counts: who was there before. AP-6, AP-16."""
+    """
+    The reason why a decision of *who* no longer counts: an earlier decision, a timeout or an end.
+    AP-6, AP-16.
+    """
     if approval.status is ApprovalStatus.PENDING:
         return _("You have agreed already; others must agree, too.")
     if approval.decided_by == who.email:
@@ -213,6 +217,6 @@ MOST_CHANGES = 50
 
 
 def _history(approval: Approval) -> list[tuple[HistoryEntry, list[CellChange], int]]:
-    """The entries of the history, each with its first changes and their number."""
+    """The entries of the history, each with its first changes and the number of its changes."""
     found = [(entry, list(changes_of(approval, entry))) for entry in approval.history]
     return [(entry, all[:MOST_CHANGES], len(all)) for entry, all in found]

@@ -1,9 +1,9 @@
 """
 Decisions on the page of one approval, by its form and by the editor of rows.
 
-Without scripts a form decides the rows as they stand. The editor sends the same bodies that the
-API takes. Both are decisions of the source `console`, or `link` for a guest, and bound to the rows
-that were seen. AP-2 to AP-19, PL-1.
+Without scripts a form decides the present rows. The editor sends the same bodies that the API
+takes. Both ways make decisions of the source `console`, or `link` for a guest, which are bound to
+the rows that were shown. AP-2 to AP-19, PL-1.
 """
 
 from collections.abc import Mapping
@@ -32,7 +32,7 @@ from wfcore.wire.decisions import command
 
 
 async def approve(request: Request) -> bytes:
-    """Release the rows, edited or as they are."""
+    """Release the rows, edited or unchanged."""
     body, answers = request.body, request.body.answers
     if answers:
         found = await review_for(request.services, request.caller, request.params["id"])
@@ -51,7 +51,7 @@ async def reject(request: Request) -> bytes:
 
 
 async def revise(request: Request) -> bytes:
-    """Ask for changes: the execution goes back."""
+    """Ask for changes: the execution goes back to an earlier step."""
     return await _decided(request, Revise(), request.body.comment, None)
 
 
@@ -61,7 +61,7 @@ SEEN = "expectedItemsHash"
 async def _decided(
     request: Request, decision: Choice, comment: str | None, seen: str | None
 ) -> bytes:
-    """Decide. Raises `InvalidInput` for a yes without the hash of the rows. AP-44."""
+    """Decide. Raises `InvalidInput` for an approval without the hash of the rows. AP-44."""
     if isinstance(decision, Approve) and not seen:
         await review_for(
             request.services, request.caller, request.params["id"]
@@ -74,7 +74,7 @@ async def _decided(
 
 
 async def decide_as_shown(request: Request) -> Response:
-    """Decide by the form, without scripts. The page itself says what prevented the decision."""
+    """Decide by the form, without scripts. If the decision fails, the page shows the reason."""
     form = request.body
     try:
         verdict = Verdict(form.decision)
@@ -112,7 +112,7 @@ async def decide_as_shown(request: Request) -> Response:
 
 def _answers(approval: Approval, typed: Mapping[str, Json]) -> Mapping[str, Json]:
     """
-    The answers of the form, with numbers and dates as the reader writes them.
+    The answers of the form, with numbers and dates in the reader's notation.
 
     Raises `InvalidInput`, also for an ambiguous number or date.
     """

@@ -1,4 +1,4 @@
-"""The audit log on a page and as a file: deeds and refusals of the account. AL-1."""
+"""The audit log on a page and as a file: what the account did, and what it was refused. AL-1."""
 
 from collections.abc import Mapping, Sequence
 from urllib.parse import urlencode
@@ -41,7 +41,7 @@ async def show(request: Request) -> Response:
 
 
 async def live(request: Request) -> Response:
-    """A stream of hints that the reader's part of the log grew."""
+    """A stream of hints that the reader's part of the log has new entries."""
     seen = 0
 
     async def newest() -> object:

@@ -1,4 +1,4 @@
-"""The differences of two executions. XP-4."""
+"""The differences between two executions. XP-4."""
 
 from starlette.responses import Response
 
@@ -19,7 +19,9 @@ MOST = 4_000
 
 
 async def pick(request: Request) -> Response:
-    """From a form with the id of another execution to the comparison. Raises `NotFound`."""
+    """
+    Redirect from the form with the id of another execution to the comparison. Raises `NotFound`.
+    """
     other = (request.query("with") or "").strip()
     found = await find_execution(request.services, request.who, other) if other else None
     if found is None:
@@ -28,7 +30,7 @@ async def pick(request: Request) -> Response:
 
 
 async def show(request: Request) -> Response:
-    """The inputs and steps that differ; the others on demand."""
+    """The inputs and steps that differ; other steps on demand."""
     services, who = request.services, request.who
     one = await read_execution(services, who, request.params["id"])
     other = await read_execution(services, who, request.params["other"])
@@ -54,7 +56,9 @@ def _text(values: object, name: str) -> str | None:
 
 
 def _side(run: Execution, key: str) -> tuple[StepView, str | None] | None:
-    """One step as in the API, masked, with the beginning of its output; None if it did not run."""
+    """
+    One step as in the API, masked, with the beginning of its output; None if the step did not run.
+    """
     if key not in run.step_results:
         return None
     view = step_view(run, key)

@@ -1,9 +1,9 @@
 """
 Several approvals decided at once, after a preview. AP-39.
 
-The preview shows for each approval the question, the totals, and the reason if it cannot be decided
-here; the form carries the hash of the rows. An approval that changed since is not decided, and the
-others are.
+The preview shows for each approval the question, the totals, and the reason if the approval cannot
+be decided on this page; the form has the hash of the rows. An approval that changed since the
+preview is not decided; the other approvals are.
 """
 
 from collections.abc import AsyncIterator, Mapping, Sequence
@@ -41,8 +41,9 @@ from wfcore.wire.decisions import command
 @frozen
 class DecisionPreview:
     """
-    One approval in a preview, without its rows and history, which may be long. `rows`: their number
-    by group. `seen`: the hash of the rows. `unfit`: the reason why it cannot be decided here.
+    One approval in a preview, without its rows and history, which may be long. `rows`: the number
+    of rows by group. `seen`: the hash of the rows. `unfit`: the reason why the approval cannot be
+    decided on this page.
     """
 
     approval: Approval
@@ -81,14 +82,17 @@ def _few(ids: Sequence[str]) -> Sequence[str]:
 
 
 async def _reviews(request: Request, ids: Sequence[str]) -> AsyncIterator[Review]:
-    """The approvals that the caller sees, one by one: the rows of fifty are too many at once."""
+    """
+    The approvals that the caller sees, one at a time, because the rows of fifty approvals are too
+    many at once.
+    """
     for id in ids:
         with suppress(NotFound):
             yield await review_for(request.services, request.who, id)
 
 
 def _sums(approval: Approval) -> tuple[Sequence[Total], str]:
-    """Totals and hash, which take time with many rows."""
+    """The totals and the hash, which take time with many rows."""
     return totals(approval), items_hash(approval)
 
 
@@ -110,7 +114,7 @@ def _prospect(
 
 
 def _unfit(request: Request, review: Review, verdict: Verdict) -> str | None:
-    """The reason why an approval cannot be decided by *verdict* here, or None."""
+    """The reason why an approval cannot be decided by *verdict* on this page, or None."""
     approval = review.approval
     if approval.status is not ApprovalStatus.PENDING:
         return _("It has been decided already.")

@@ -1,5 +1,5 @@
 """
-Versions of a workflow, and an editor for the text of the newest one. Decision 165.
+Versions of a workflow, and an editor for the text of the newest version. Decision 165.
 
 The editor is a plain text field. The checker of definitions names mistakes by line and path; before
 a text is stored, the page shows the change. If another version was stored meanwhile, the page shows
@@ -28,7 +28,7 @@ from wfcore.usecases.workflows.workflows import edit_workflow
 
 
 async def show_version(request: Request) -> Response:
-    """One version as it was written, with its changes."""
+    """The text of one version, as its author wrote it, with the changes."""
     number = _number(request.params["number"])
     services, who, id = request.services, request.who, request.params["id"]
     workflow, found, before = await read_version(services, who, id, number)
@@ -83,7 +83,7 @@ async def _editable(request: Request) -> tuple[Workflow, Definition, str]:
 
 
 async def save(request: Request) -> Response:
-    """Check the text and show the change; with `apply` store the text as the next version."""
+    """Check the text and show the change; with `apply`, store the text as the next version."""
     workflow, present, stored = await _editable(request)
     form = request.body
     assert isinstance(form, EditForm)
@@ -122,7 +122,10 @@ async def _read(request: Request, workflow: Workflow, text: str) -> Definition:
 
 
 async def _conflict(request: Request, workflow: Workflow, text: str, version: int) -> Response:
-    """The form with both changes since *version*, from which the text began; the text is kept."""
+    """
+    The form with both changes since *version*, the version on which the text is based; the text is
+    kept.
+    """
     services, who, now = request.services, request.who, workflow.revision
     _, newest, _ = await read_version(services, who, workflow.id, now)
     try:

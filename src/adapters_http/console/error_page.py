@@ -1,4 +1,4 @@
-"""An error as a page that says what to do."""
+"""An error as a page with advice."""
 
 from http import HTTPStatus
 from typing import Any
@@ -31,8 +31,9 @@ def error_page(
     retry_s: int | None = None,
 ) -> str:
     """
-    The page of an error with advice. A 401 is the form for signing in, which leads back here.
-    *personal*: the page of a personal link. *retry_s*: seconds until another try may succeed.
+    The page of an error with advice. For a 401 it is the form for signing in, which leads back to
+    this page. *personal*: the page of a personal link. *retry_s*: the seconds until another try may
+    succeed.
     """
     speak(request)
     if status == HTTPStatus.UNAUTHORIZED:

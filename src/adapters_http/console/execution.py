@@ -1,8 +1,8 @@
 """
 The page of one execution: explanation, picture of the flow, steps, and details of one step.
 
-Picture and steps are those of the definition that the execution runs by, not of a later version.
-The page of a step is the same page with the details of that step. XP-1, XP-3, XP-4.
+Picture and steps come from the definition that the execution runs by, not from a later version. The
+page of a step is the same page with the details of that step. XP-1, XP-3, XP-4.
 """
 
 from asyncio import get_running_loop
@@ -85,7 +85,10 @@ def _failed_step(run: Execution) -> str | None:
 
 
 async def _earlier(request: Request, run: Execution) -> str | None:
-    """The execution to compare with: the redriven one, else the previous one of the workflow."""
+    """
+    The execution to compare with: the execution that *run* redrives, or else the previous execution
+    of the workflow.
+    """
     if run.redrive_of is not None:
         return run.redrive_of
     where = ExecutionFilter(workflow_id=run.workflow_id, until=run.accepted_at)
@@ -111,7 +114,7 @@ async def _history(request: Request, run: Execution) -> Sequence[Any]:
 
 
 def _pieces(inputs: Mapping[str, Any]) -> Sequence[tuple[str, str]]:
-    """The inputs as JSON, one line each."""
+    """The inputs as JSON, one line for each input."""
     texts = ((name, dump_json(plain(value))) for name, value in inputs.items())
     return [(name, text.decode("utf-8", "replace")) for name, text in texts]
 
@@ -124,7 +127,7 @@ async def output(request: Request) -> Response:
 
 
 async def live(request: Request) -> Response:
-    """A stream of hints that the execution changed, with the number of its last event."""
+    """A stream of hints that the execution has changed, each with the number of the last event."""
     after = max(last_event_id(request), number_in(request.query("seen")))
     lines = request.query("lines")
     await read_execution(request.services, request.who, request.params["id"], outputs=False)
@@ -163,7 +166,10 @@ async def _changes(request: Request, seen: int, lines: int | None) -> AsyncItera
 async def _grown(
     request: Request, id: str, lines: int | None
 ) -> tuple[Execution, bool, int | None]:
-    """The execution, whether there are output lines after *lines*, and the last of them."""
+    """
+    The execution, whether there are output lines after *lines*, and the number of the last such
+    line.
+    """
     if lines is None:
         run = await read_execution(request.services, request.who, id, outputs=False)
         return run, False, None

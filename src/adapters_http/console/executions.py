@@ -1,8 +1,8 @@
 """
-The list of executions with its filters, and the hints that it changed. PG-6.
+The list of executions with its filters, and the hints that the list has changed. PG-6.
 
-All filters are in the address. The list uses positions instead of page numbers, so that it counts
-nothing but the executions by status.
+All filters are in the address. The list uses positions instead of page numbers, so that only the
+executions by status are counted.
 """
 
 from collections.abc import Mapping, Sequence
@@ -84,7 +84,7 @@ def _seen(rows: Sequence[Execution], counts: Mapping[ExecutionStatus, int]) -> o
 async def snapshot(
     services: Services, who: Principal, position: PageRequest, where: ExecutionFilter
 ) -> object:
-    """A page of the list in short."""
+    """A short form of a page of the list, for comparison."""
     found = await list_executions(services, who, position, where)
     return _seen(found.rows, await count_executions(services, who, where))
 
@@ -113,8 +113,8 @@ def _link(filters: Mapping[str, str], status: str) -> str:
 
 def _where(filters: Mapping[str, str]) -> tuple[ExecutionFilter, str | None]:
     """
-    The filter, and the name of a malformed field, or None. People type addresses of pages: such a
-    field is ignored, and the page says so.
+    The filter, and the name of a malformed field, or None. People type addresses of pages, so a
+    malformed field is ignored, and the page names the field.
     """
     bad = [name for name, read in _READ.items() if filters[name] and read(filters[name]) is None]
     read: dict[str, Any] = {name: _READ[name](filters[name]) for name in _READ if filters[name]}

@@ -1,4 +1,7 @@
-"""Values as the reader writes them: instants, durations, numbers, sizes, names; and read back."""
+"""
+Values in the reader's notation: instants, durations, numbers, sizes and names; and the reading of
+such values.
+"""
 
 from collections.abc import Callable
 from datetime import UTC, datetime
@@ -17,7 +20,7 @@ from wfcore.time import DAY, HOUR, MINUTE, SECOND, EpochMs
 
 
 def cell(value: Json) -> str:
-    """A value in a table; fields of a page hold `field_text`."""
+    """A value in a table; for fields of a form see `field_text`."""
     if isinstance(value, bool):
         return _("yes") if value else _("no")
     text = cell_text(value)
@@ -49,7 +52,10 @@ def _datetime(at: EpochMs) -> datetime:
 
 
 def relative(at: EpochMs, now: EpochMs) -> str:
-    """`in 23 h`, `35 s ago`: the largest unit that fits, rounded down. `app.js` says the same."""
+    """
+    `in 23 h`, `35 s ago`: an instant in the largest unit that fits, rounded down. `app.js` has the
+    same rule.
+    """
     away = at - now
     length = _length(abs(away))
     return (_("in {length}") if away > 0 else _("{length} ago")).format(length=length)
@@ -106,7 +112,7 @@ def field_text(value: Json) -> str:
 
 def read_decimal(typed: str) -> str:
     """
-    The number that the reader typed, as JSON writes it; any other text stays.
+    The number that the reader typed, as JSON writes it; any other text is returned unchanged.
 
     Raises `InvalidInput` for a text that may be two numbers.
     """
@@ -114,12 +120,17 @@ def read_decimal(typed: str) -> str:
 
 
 def read_date(typed: str) -> str:
-    """The date that the reader typed, as YYYY-MM-DD; else like `read_decimal`."""
+    """
+    The date that the reader typed, as YYYY-MM-DD; any other text is treated as by `read_decimal`.
+    """
     return _only(typed, lambda: date_text(typed, orders()))
 
 
 def _only(typed: str, read: Callable[[], str | None]) -> str:
-    """The result of *read*, or *typed* if there is none. Raises `InvalidInput` for two results."""
+    """
+    The result of *read*, or *typed* if *read* returns None. Raises `InvalidInput` for two possible
+    results.
+    """
     try:
         text = read()
     except Doubtful as doubt:
@@ -133,7 +144,7 @@ _SWAPPED = str.maketrans(",.", ".,")
 
 
 def usd(value: str) -> str:
-    """An amount of USD, to the cent; a smaller one as `less than 0.01 USD`."""
+    """An amount of USD, to the cent; a smaller amount as `less than 0.01 USD`."""
     amount = Decimal(value)
     if 0 < amount < _CENT:
         return _("less than {amount} USD").format(amount=number(_CENT))
@@ -172,5 +183,5 @@ def _length(ms: int) -> str:
 
 
 def as_text(value: object) -> str:
-    """A value as a person would type it: text unchanged, anything else as JSON."""
+    """A value as a person would type it: text unchanged, any other value as JSON."""
     return value if isinstance(value, str) else dump_json(value).decode("utf-8", "replace")

@@ -8,7 +8,7 @@ from wfcore.wire.requests import Comment
 
 @frozen
 class SignInForm:
-    """Sign in; then go to `next`, a path of ours."""
+    """A sign-in; it leads to `next`, a path of ours."""
 
     email: str
     password: str = field(repr=False)
@@ -17,7 +17,7 @@ class SignInForm:
 
 @frozen
 class LinkForm:
-    """Mail a link that signs in. The other fields of the same form are ignored."""
+    """A request to mail a link that signs in. The other fields of the same form are ignored."""
 
     email: str
     password: str = field(default="", repr=False)
@@ -26,7 +26,7 @@ class LinkForm:
 
 @frozen
 class SignOutForm:
-    """Sign out here, or with `everywhere` = 1 every session of the account."""
+    """A sign-out in this browser, or with `everywhere` = 1 of every session of the account."""
 
     everywhere: str = ""
 
@@ -35,7 +35,7 @@ class SignOutForm:
 class SettingsForm:
     """
     The appearance of pages in this browser: `theme` system, light or dark; `times` local or utc;
-    `language` an available one, else that of the browser.
+    `language` an available language, or empty for the language of the browser.
     """
 
     theme: str
@@ -47,7 +47,7 @@ class SettingsForm:
 @frozen
 class DecisionForm:
     """
-    Approve the rows as they stand, reject, or ask for changes, without scripts. `answers`: the
+    A decision without scripts: approve the present rows, reject, or ask for changes. `answers`: the
     texts that were typed, by the key of the field.
     """
 
@@ -59,7 +59,7 @@ class DecisionForm:
 
 @frozen
 class DecisionsForm:
-    """One decision for several approvals. `seen`: the hash that was shown, by id."""
+    """One decision for several approvals. `seen`: the hash of the rows that were shown, by id."""
 
     decision: str
     comment: Comment | None = None
@@ -68,7 +68,7 @@ class DecisionsForm:
 
 @frozen
 class DelegateForm:
-    """Let *to*, an email or an account id, decide until the approval expires."""
+    """A delegation: *to*, an email or an account id, may decide until the approval expires."""
 
     to: str
 
@@ -76,8 +76,8 @@ class DelegateForm:
 @frozen
 class ActForm:
     """
-    Cancel or redrive executions. `ids`: separated by blanks. `seen`: for each the execution that
-    had redriven it when the form was shown, separated by commas.
+    A cancellation or redrive of executions. `ids`: the ids, separated by blanks. `seen`: for each
+    id the execution that had redriven it when the form was shown, separated by commas.
     """
 
     ids: str
@@ -86,7 +86,10 @@ class ActForm:
 
 @frozen
 class RedriveForm:
-    """Redrive an execution from the step `start` (empty: where it stopped), by a plan's digest."""
+    """
+    A redrive of an execution from the step `start` (empty: where the execution stopped), with the
+    digest of a plan.
+    """
 
     digest: str
     start: str = ""
@@ -96,8 +99,8 @@ class RedriveForm:
 @frozen
 class StartForm:
     """
-    Start a workflow. `inputs`: the texts that were typed, by the name of the variable. `once`: the
-    idempotency key of the form.
+    A start of a workflow. `inputs`: the texts that were typed, by the name of the variable. `once`:
+    the idempotency key of the form.
     """
 
     once: str
@@ -107,8 +110,8 @@ class StartForm:
 @frozen
 class EditForm:
     """
-    A new text of a workflow's definition, based on `version`. `apply`: store the text; else check
-    and compare it.
+    A new text of a workflow's definition, based on `version`. `apply`: store the text; if empty,
+    only check and compare the text.
     """
 
     text: str
@@ -119,8 +122,8 @@ class EditForm:
 @frozen
 class KeyForm:
     """
-    A new key. `days`: until it expires; empty: never. `scopes`: one field for each. `approvers`:
-    separated by commas or blanks.
+    A new key. `days`: the days until the key expires; empty: never. `scopes`: one field for each
+    scope. `approvers`: the approvers, separated by commas or blanks.
     """
 
     name: str
@@ -138,14 +141,14 @@ class NameForm:
 
 @frozen
 class StatusForm:
-    """Another status."""
+    """A new status."""
 
     status: str
 
 
 @frozen
 class PersonForm:
-    """Another plan and status of an account."""
+    """A new plan and status of an account."""
 
     plan: str
     status: str

@@ -1,9 +1,9 @@
 """
 The headers of every page.
 
-The content security policy lets in nothing but this server's own files, and no script may turn text
-into markup (`require-trusted-types-for`): a name or a cell that slipped through the escaping
-of the templates would still be inert. Decision 125.
+The content security policy allows only this server's own files, and no script may turn text into
+markup (`require-trusted-types-for`): a name or a cell that slipped through the escaping of the
+templates would still be inert. Decision 125.
 """
 
 from urllib.parse import urlsplit
@@ -31,7 +31,7 @@ _HEADERS = {
 
 
 def page_headers(request: Request) -> dict[str, str]:
-    """The headers of a page, with the origins that may frame it and the policy of its referrer."""
+    """The headers of a page, with the origins that may frame the page and its referrer policy."""
     framers = " ".join(request.context.config.frame_ancestors)
     policy = "; ".join((*_POLICY, f"frame-ancestors {framers or NONE}"))
     headers = {**_HEADERS, "Content-Security-Policy": policy, "Referrer-Policy": _referrer(request)}
@@ -43,10 +43,10 @@ NONE = "'none'"
 
 def _referrer(request: Request) -> str:
     """
-    The referrer policy: the address of a page with a token goes to no other site. Under
-    `no-referrer` a form is sent with `Origin: null`, and `Sec-Fetch-Site` must name its origin;
-    over plain http browsers send that to loopback only, so elsewhere the origin is sent, and never
-    the path. Decision 141.
+    The referrer policy. The address of a page with a token is sent to no other site. Under
+    `no-referrer` a form is sent with `Origin: null`, so that `Sec-Fetch-Site` must show that the
+    form is ours. Over plain http browsers send `Sec-Fetch-Site` only to loopback; so on other hosts
+    the origin is sent, but never the path. Decision 141.
     """
     if "token" not in request.params:
         return "same-origin"

@@ -1,10 +1,10 @@
 """
-Hints for pages with a list: a stream of events that say that the list has changed, and no more.
+Hints for pages with a list: a stream of events whose only content is that the list has changed.
 PG-7.
 
 The page and its stream read the same rows with their versions, so that each change of a row causes
-a hint, whatever process made it, and on both databases. A counter for each account would be a row
-that every transition writes.
+a hint, whichever process made the change, and on both databases. A counter for each account would
+be a row that every transition writes.
 """
 
 from asyncio import get_running_loop
@@ -20,11 +20,17 @@ from adapters_http.request import Request
 from wfcore.errors import WfError
 
 Snapshot = Callable[[Request], Awaitable[object]]
-"""Returns the present content of a list in short: a value whose `repr` changes with it."""
+"""
+A function that returns the present content of a list in short: a value whose `repr` changes with
+the content.
+"""
 RESTS = 3
-"""Rests, of at most half a second each, between two polls."""
+"""The number of rests, of at most half a second each, between two polls."""
 REST_S, IDLE = 0.5, 20
-"""Between two polls passes at least `IDLE` times the duration of a poll."""
+"""
+The length of a rest in seconds, and the factor `IDLE`: between two polls there is at least `IDLE`
+times the duration of a poll.
+"""
 
 
 def versions(rows: Iterable[Any]) -> object:
@@ -44,7 +50,7 @@ def followed(snapshot: Snapshot) -> Callable[[Request], Awaitable[Response]]:
 def hints(request: Request, snapshot: Callable[[], Awaitable[object]]) -> Response:
     """
     A stream with an event whenever *snapshot*, or the number of approvals that wait for the reader,
-    has changed: at first since the page was made, whose `mark_of` is `seen` or `Last-Event-ID`.
+    has changed. The first comparison is with the page: its `mark_of` is `seen` or `Last-Event-ID`.
     """
     mark = request.header(b"last-event-id") or request.query("seen")
     lines = _hints(request, snapshot, mark)

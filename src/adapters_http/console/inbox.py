@@ -13,9 +13,9 @@ from wfcore.rules.paging import cursor_text, page_request
 from wfcore.usecases.approvals.reviewing import Inbox, Tab, read_inbox
 
 SIZE = MAX_DECISIONS
-"""Rows on a page: as many as one form can decide."""
+"""The rows on a page: the number of approvals that one form can decide."""
 _SOON, _AGED = "inbox", "approvals"
-"""The lists by expiry and by age, whose cursors differ."""
+"""The names of the lists by expiry and by age, which have different cursors."""
 
 
 async def show(request: Request) -> Response:
@@ -78,5 +78,5 @@ def _query(filters: Mapping[str, str | None]) -> str:
 
 
 def _tab(text: str | None) -> Tab:
-    """The tab of that name, else `WAITING`: people type addresses."""
+    """The tab named *text*, otherwise `WAITING`, because people type addresses."""
     return Tab(text) if text in set(Tab) else Tab.WAITING

@@ -1,6 +1,6 @@
 """
-API keys of the account: list, create, rotate, revoke. The text of a new key is in one response
-and nowhere else.
+API keys of the account: list, create, rotate, revoke. The text of a new key is in one response and
+in no other place.
 """
 
 from starlette.responses import Response
@@ -18,7 +18,7 @@ from wfcore.usecases.accounts import keys
 
 
 async def show(request: Request) -> Response:
-    """The account's keys, and a form for another one."""
+    """The account's keys, and a form for a new key."""
     return await _page(request)
 
 
@@ -80,7 +80,7 @@ async def _one(request: Request, problem: str | None = None) -> Response:
 
 
 async def rotate(request: Request) -> Response:
-    """Give a key a new secret; only this response shows it."""
+    """Give a key a new secret; only this response shows the new secret."""
     await own_key(request)
     try:
         made = await keys.rotate_key(

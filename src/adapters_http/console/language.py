@@ -1,8 +1,8 @@
 """
-The reader's language, and how they write numbers and dates.
+The reader's language and the reader's notation of numbers and dates.
 
-Every text of a page goes through `_`, or `N_` where a module holds it. The language is that of the
-request: a context variable belongs to its task.
+Every text of a page is translated by `_`; a text that a module holds is marked by `N_`. Each
+request has its own language, in a context variable of its task.
 """
 
 import re
@@ -35,7 +35,7 @@ def speak(request: Request) -> None:
 def tag_for(chosen: str | None, accepted: str | None) -> str:
     """
     The tag of an available language, with the region of the reader if known (`de-AT`): *chosen*,
-    else the first one in *accepted*, else English.
+    otherwise the first available language in *accepted*, otherwise English.
     """
     tags = [*_preferred(accepted or ""), ENGLISH]
     known = [tag for tag in tags if tag.partition("-")[0].lower() in LANGUAGES]
@@ -80,7 +80,10 @@ def ngettext(one: str, many: str, count: int) -> str:
 
 
 def N_(text: str) -> str:
-    """Mark a text of a module, which is loaded once, for translation when it is rendered."""
+    """
+    *text* unchanged, but marked for translation: a module, which is loaded once, holds the text,
+    and the text is translated when it is rendered.
+    """
     return text
 
 
@@ -101,7 +104,7 @@ class TranslatedTexts(Mapping[str, str]):
 
 
 def has_comma() -> bool:
-    """Whether the reader writes a decimal comma, and dots between groups."""
+    """Whether the reader writes a decimal comma, and dots between groups of digits."""
     return signs()[0] == ","
 
 

@@ -1,4 +1,4 @@
-"""Notices, for operators: list, retry."""
+"""The pages of notices, for operators: list and retry."""
 
 from starlette.responses import Response
 

@@ -1,8 +1,8 @@
 """
-The frame of the pages below `/operate`, and those of usage, secrets and health.
+The frame of the pages below `/operate`, and the pages of usage, secrets and health.
 
-An owner sees the records of the account, an operator all records. Pages for operators do not
-exist for others (AC-7). The pages call the same use cases as the API.
+An owner sees the records of the account, an operator all records. For other readers, pages for
+operators do not exist (AC-7). The pages call the same use cases as the API.
 """
 
 from collections.abc import Mapping
@@ -45,11 +45,11 @@ def operate_page(request: Request, tab: str, status: int = 200, **facts: Any) ->
 
 
 _BELOW = {"key": "keys", "made": "keys", "webhook": "webhooks", "person": "people"}
-"""The tabs of the pages below them."""
+"""The tab of each page that is below a tab."""
 
 
 async def home(request: Request) -> Response:
-    """To the first tab."""
+    """Redirect to the first tab."""
     return see_other(request, "/operate/keys")
 
 

@@ -1,4 +1,4 @@
-"""Addresses of pages: the present path, redirects, numbers and days that people type."""
+"""Addresses of pages: the present path, redirects, and numbers and days that people type."""
 
 import re
 from datetime import UTC, date, datetime, timedelta
@@ -23,8 +23,8 @@ def see_other(request: Request, path: str) -> Response:
 
 def path_here(request: Request) -> str:
     """
-    The path of the request below the mount, if it opens a page; else the inbox. A path to which a
-    form was sent often opens a page, too.
+    The path of the request below the mount if that path opens a page, otherwise the inbox. The path
+    that receives a form often opens a page, too.
     """
     path: str = request.scope["path"].removeprefix(request.scope.get("root_path", ""))
     if not _pages().fullmatch(path):
@@ -42,7 +42,7 @@ def _pages() -> re.Pattern[str]:
 
 
 def own_path(text: str) -> str:
-    """*text* if it is a path of this server that may follow signing in; else the inbox."""
+    """*text* if it is a path of this server that may follow the sign-in, otherwise the inbox."""
     plain = text.isascii() and text.isprintable() and "\\" not in text
     if not plain or not text.startswith("/") or text.startswith("//"):
         return "/inbox"
@@ -51,7 +51,7 @@ def own_path(text: str) -> str:
 
 
 def number_in(text: str | None) -> int:
-    """The number of an event in an address; 0 for anything else: people type addresses."""
+    """The number of an event in an address; 0 for any other text, because people type addresses."""
     try:
         return event_number("after", text)
     except InvalidInput:
@@ -59,7 +59,10 @@ def number_in(text: str | None) -> int:
 
 
 def day_in(text: str, after: int = 0) -> EpochMs | None:
-    """The beginning of the day in an address (UTC), or of the day *after* it; None: no day."""
+    """
+    The beginning of the day in an address (UTC), or of the day that is *after* days later; None for
+    a text that is not a day.
+    """
     try:
         begin = datetime.combine(date.fromisoformat(text), datetime.min.time(), UTC)
         return EpochMs(max(int((begin + timedelta(days=after)).timestamp() * 1_000), 0))

@@ -23,7 +23,7 @@ SIZE = 50
 
 
 async def show(request: Request) -> Response:
-    """All accounts, newest first, or the one with an email or id."""
+    """All accounts, newest first; or a redirect to the account with the given email or id."""
     require_operator(request.who)
     text = (request.query("q") or "").strip()
     if text:
@@ -82,7 +82,7 @@ def _one_of(kind: type[E], field: str, text: str) -> E:
 
 
 async def change(request: Request) -> Response:
-    """Change plan and status; nobody shuts themselves out."""
+    """Change plan and status. An operator cannot disable their own account."""
     account, form = await named_account(request), request.body
     plan, status = _one_of(Tier, "plan", form.plan), _one_of(AccountStatus, "status", form.status)
     try:
@@ -107,7 +107,7 @@ async def end_sessions(request: Request) -> Response:
 
 
 async def make_link(request: Request) -> Response:
-    """A link that signs the account in once; only this response shows it."""
+    """Create a link that signs the account in once; only this response shows the link."""
     account = await named_account(request)
     try:
         token = await sessions.issue_login_link(

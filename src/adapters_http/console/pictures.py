@@ -1,4 +1,4 @@
-"""Pictures of a flow: of a definition alone, and of an execution with the results of its steps."""
+"""Pictures of a flow: of a definition alone, or of an execution with the results of its steps."""
 
 from collections.abc import Mapping, Sequence
 from functools import cached_property
@@ -20,7 +20,7 @@ def first_handler(definition: Definition) -> str | None:
 
 @frozen
 class PlainRow:
-    """A step in the picture of a definition: like `progress.Row` of a step that has not begun."""
+    """A step in the picture of a definition; it looks like the row of a step that has not begun."""
 
     step: Step
     kind: str
@@ -41,11 +41,11 @@ class PlainPicture:
 
     @property
     def by_name(self) -> Mapping[str, PlainRow]:
-        """The rows by the name of their step."""
+        """The rows by the names of their steps."""
         return {row.step.name: row for row in self.rows}
 
     def went(self, edge: Edge) -> bool:
-        """Whether an execution has taken *edge*: never."""
+        """Whether an execution has taken *edge*; always False."""
         return False
 
 
@@ -63,8 +63,8 @@ _PASSED = (StepStatus.COMPLETED, StepStatus.SKIPPED)
 @frozen
 class Picture:
     """
-    The flow of an execution with the results of its steps, and the list beside it. `handler`: the
-    first of the steps that run after a failure.
+    The flow of an execution with the results of its steps, and the list beside the flow. `handler`:
+    the first of the steps that run after a failure.
     """
 
     flow: Flow
@@ -74,11 +74,14 @@ class Picture:
 
     @cached_property
     def by_name(self) -> Mapping[str, ProgressRow]:
-        """The rows by the name of their step."""
+        """The rows by the names of their steps."""
         return {row.step.name: row for row in self.rows}
 
     def went(self, edge: Edge) -> bool:
-        """Whether the execution has taken *edge*: it began the step below, or ended above."""
+        """
+        Whether the execution has taken *edge*: it began the step below the edge, or ended the step
+        above.
+        """
         rows = self.by_name
         if edge.to is not None:
             return rows[edge.to].status is not None

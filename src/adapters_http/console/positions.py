@@ -1,4 +1,4 @@
-"""Positions in lists: the rows that a page begins with, and the link to the next page."""
+"""Positions in lists: the rows with which a page begins, and the link to the next page."""
 
 from adapters_http.request import Request
 from wfcore.errors import InvalidInput
@@ -8,8 +8,8 @@ from wfcore.rules.paging import cursor_text, page_request
 
 def behind(request: Request, list: str, size: int, top: PageCursor) -> PageRequest:
     """
-    The request for the rows behind the position in the address, else from *top*, before all rows;
-    a truncated address begins there, too. Such a list counts nothing. PG-6.
+    The request for the rows after the position in the address; without a valid position, from
+    *top*, which is before all rows. The rows of such a list are not counted. PG-6.
     """
     text = request.query("after")
     try:

@@ -1,8 +1,9 @@
 """
 The page of one redrive: its plan, and the form that carries it out. EX-35.
 
-The address says what is wanted (`from`, `newest`), so a plan can be linked to and made again; the
-form sends the plan's digest along. Several executions at once are redriven by `acting`.
+The address has the wishes of the reader (`from`, `newest`), so that people can link to a plan and
+make the plan again; the form also sends the digest of the plan. `acting` redrives several
+executions at once.
 """
 
 from collections.abc import Sequence
@@ -38,7 +39,10 @@ FATES = {
 
 @frozen
 class RedriveChoice:
-    """What the reader wants: the first step (empty: where it stopped), and the newest version."""
+    """
+    The wishes of the reader: the first step (empty: where the execution stopped), and whether to
+    use the newest version.
+    """
 
     start: str
     newest: bool
@@ -50,13 +54,13 @@ class RedriveChoice:
 
 
 async def show(request: Request) -> Response:
-    """The plan of a redrive, and where else it could begin."""
+    """The plan of a redrive, and the other steps at which the redrive could begin."""
     choice = RedriveChoice(request.query("from") or "", request.query("newest") == "1")
     return await _plan(request, choice)
 
 
 async def carry_out(request: Request) -> Response:
-    """Redrive as the form shows it; if the plan has changed meanwhile, show the new one."""
+    """Redrive by the plan in the form; if the plan has changed meanwhile, show the new plan."""
     form = request.body
     assert isinstance(form, RedriveForm)
     choice = RedriveChoice(form.start, form.newest == "1")
@@ -101,7 +105,7 @@ async def _plan(request: Request, choice: RedriveChoice, problem: str = "") -> R
 
 
 def _starts(run: Execution, found: PreparedRedrive | None) -> Sequence[str]:
-    """The steps at which a redrive may begin, in the order of the text."""
+    """The steps at which a redrive may begin, in the order of the definition."""
     if found is None:
         return [key for key in run.step_results if "." not in key]
     names: list[str] = []

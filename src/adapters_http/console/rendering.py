@@ -58,16 +58,16 @@ PLACES = {
     "workflows": N_("Workflows"),
     "operate": N_("Operate"),
 }
-"""The places in the frame, by path and by key: `g` and the first letter."""
+"""The places in the frame, by path. The keys `g` and then the first letter lead to a place."""
 THEME, TIMES = "wfcore_theme", "wfcore_times"
-"""Cookies with the choices of the browser's owner; they identify nobody."""
+"""The names of cookies with the choices of the browser's owner; these cookies identify nobody."""
 _THEMES = ("light", "dark")
 
 
 def page(request: Request, template: str, status: int = 200, **facts: Any) -> Response:
     """
     A page as a response. The fact `follows`: the content of a list in short, if the page follows
-    its changes; see `hints`.
+    changes of the list; see `hints`.
     """
     if "follows" in facts:
         facts["mark"] = mark_of(facts.pop("follows"), request.waiting)
@@ -80,7 +80,7 @@ def page(request: Request, template: str, status: int = 200, **facts: Any) -> Re
 
 
 def mark_of(seen: object, waiting: int | None) -> str:
-    """A digest of the content of a page, for a comparison with the content later."""
+    """A digest of the content of a page, to compare with the content at a later time."""
     return blake2b(repr((seen, waiting)).encode(), digest_size=8).hexdigest()
 
 
@@ -130,14 +130,16 @@ def _places() -> dict[str, str]:
 
 
 def _time(at: EpochMs, now: EpochMs) -> Markup:
-    """A relative instant; a script adds local time, and renews it each minute."""
+    """
+    A relative instant as a time element; a script adds local time, and renews the text each minute.
+    """
     return Markup('<time datetime="{}" title="{}">{}</time>').format(
         iso(at), utc(at), relative(at, now)
     )
 
 
 def _clock(at: EpochMs) -> Markup:
-    """An instant by the clock, in UTC; a script turns it into local time."""
+    """An instant as a time element, in UTC; a script turns it into local time."""
     return Markup('<time data-clock datetime="{}" title="{}">{}</time>').format(
         iso(at), utc(at), utc(at)
     )
@@ -145,7 +147,9 @@ def _clock(at: EpochMs) -> Markup:
 
 @frozen
 class _Kept:
-    """A text that a form sends back: it is rendered as stored, without the signs of `shown`."""
+    """
+    A text that a form sends back. The text is rendered as stored, without the signs of `shown`.
+    """
 
     text: str
 

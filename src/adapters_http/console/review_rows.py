@@ -1,6 +1,6 @@
 """
-The rows of an approval for its reviewer: as JSON for the editor, as CSV, and hints that they
-changed. AP-28.
+The rows of an approval for its reviewer: as JSON for the editor, as CSV, and as hints that the rows
+have changed. AP-28.
 """
 
 from asyncio import get_running_loop
@@ -39,7 +39,7 @@ async def _found(request: Request) -> Review:
 
 
 async def rows(request: Request) -> bytes:
-    """The rows for the editor, as proposed and as they stand. AP-28, AP-45."""
+    """The rows for the editor: the proposed rows and the present rows. AP-28, AP-45."""
     found = await _found(request)
     if has_many_rows(found.approval):
         return await request.services.offload(lambda: _rows(found))
@@ -66,7 +66,7 @@ def _rows(found: Review) -> bytes:
 
 
 def _row(row: ReviewRow) -> list[Any]:
-    """One row: as proposed, and if it differs now, as it stands and its author."""
+    """One row: as proposed and, if the present row differs, the present row and its author."""
     if row.proposed is row.standing or row.by is None:
         return [row.proposed]
     return [row.proposed, row.standing, row.by]
@@ -91,7 +91,7 @@ def state_view(approval: Approval) -> dict[str, Any]:
 
 
 async def live(request: Request) -> Response:
-    """A stream of hints that the approval changed, with its version. Decision 146."""
+    """A stream of hints that the approval has changed, each with the version. Decision 146."""
     found = await _found(request)
     seen = max(last_event_id(request), number_in(request.query("seen")))
     lines = _changes(request, found.approval.execution_id, seen)

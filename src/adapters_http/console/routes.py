@@ -1,9 +1,9 @@
 """
-The routes of the pages. They are no part of the API: the OpenAPI document does not list them, and
-without `HttpConfig.console` they do not exist.
+The routes of the pages. The pages are not part of the API: the OpenAPI document does not list them,
+and without `HttpConfig.console` the pages do not exist.
 
-A handler is named here and imported by its first request, so that a server whose pages nobody opens
-does not load them. Decision 125.
+Each route has the name of its handler, which the first request imports, so that a server whose
+pages nobody opens does not load the handlers. Decision 125.
 """
 
 from importlib import import_module
@@ -34,7 +34,9 @@ from wfcore.wire import requests
 
 _HTML = "text/html"
 _FORM = 65_536
-"""Bytes of a form: a comment of 4,000 characters, each up to nine bytes, and fifty hashes."""
+"""
+The most bytes of a form: a comment of 4,000 characters, each up to nine bytes, and fifty hashes.
+"""
 
 
 def _lazily(module: str, name: str, framed: bool) -> Handler:

@@ -1,4 +1,4 @@
-"""The schedules of all workflows; pausing and resuming a trigger."""
+"""The pages of the schedules of all workflows: list, pause and resume."""
 
 from collections.abc import Sequence
 
@@ -17,7 +17,7 @@ FIRES = 20
 
 
 async def show(request: Request) -> Response:
-    """The next times of all schedules, and the triggers that were refused the last time."""
+    """The next times of all schedules, and the triggers that were last refused."""
     seen = await triggers_seen(request.services, request.who)
     schedules = sorted(
         (row for row in seen if isinstance(row[0].trigger.spec, Schedule)),
@@ -48,7 +48,7 @@ live = followed(_snapshot)
 
 
 async def switch(request: Request) -> Response:
-    """Pause or resume a trigger, and go back to the page of its workflow."""
+    """Pause or resume a trigger; redirects to the page of its workflow."""
     services, who, id = request.services, request.who, request.params["id"]
     if request.body.status == "PAUSED":
         found = await triggers.pause_trigger(services, who, id, request.origin)

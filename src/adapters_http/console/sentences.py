@@ -2,8 +2,8 @@
 Explanations as sentences of a page, with links instead of ids and local times. XP-1.
 
 The sentences are phrases of the core, with template and facts, shown in the reader's language. The
-id of an approval or an execution is a link, an instant is a time of the reader's zone. Errors stay
-as recorded.
+id of an approval or an execution is a link, an instant is a time in the reader's zone. Errors are
+shown as recorded.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -30,12 +30,15 @@ class Piece:
 
 
 Links = Mapping[str, Callable[[str], Piece]]
-"""Makes pieces of the facts with some names."""
+"""Functions that make a piece from a fact, by the name of the fact."""
 
 
 @frozen
 class Sentence:
-    """One line. `until`: the instant when it changes by itself. `action`: the page to act on."""
+    """
+    One line. `until`: the instant at which the line changes by itself. `action`: the link to the
+    page where the reader can act.
+    """
 
     code: Why
     pieces: tuple[Piece, ...]
@@ -50,7 +53,7 @@ def sentences(request: Request, whole: ExecutionDetail) -> Sequence[Sentence]:
 
 
 def sentence(line: Line, base: str = "", here: str = "") -> Sentence:
-    """One line, with links below *base*; steps below *here*."""
+    """One line. Links to approvals and executions are below *base*, links to steps below *here*."""
     if line.code is Why.AWAITING_APPROVAL and line.approval_id:
         action = Piece(_("Open the approval"), f"{base}/approvals/{line.approval_id}")
         pieces = tuple(_awaited(here, line)) if line.required else tuple(_pieces(base, here, line))
@@ -59,7 +62,7 @@ def sentence(line: Line, base: str = "", here: str = "") -> Sentence:
 
 
 def _awaited(here: str, line: Line) -> Iterator[Piece]:
-    """The people who may decide, and the number of those who have."""
+    """The people who may decide, and the number of people who have agreed."""
     who = _(" or ").join(line.approvers) or _("an owner, or somebody who may edit the workflow")
     text = _("Step {step} waits for {who}. Without a decision it is rejected")
     if line.required and line.required > 1:
@@ -91,7 +94,7 @@ def _pieces(base: str, here: str, line: Line) -> Iterator[Piece]:
 
 
 def _phrase_pieces(text: str, step: str | None, links: Links, steps: str) -> Iterator[Piece]:
-    """A phrase in the reader's language. A plain text, like an error, stays as recorded."""
+    """A phrase in the reader's language. A plain text, such as an error, is shown as recorded."""
     if not isinstance(text, Phrase):
         before, quoted, after = text.partition(f"'{step}'")
         yield Piece(before)

@@ -1,6 +1,4 @@
-"""
-Signing in by password, link or identity provider; signing out; appearance. SE-1, SE-7 to SE-9.
-"""
+"""Sign-in by password, link or identity provider; sign-out; appearance. SE-1, SE-7 to SE-9."""
 
 from http import HTTPStatus
 
@@ -30,7 +28,7 @@ _YEAR_S = 31_536_000
 
 
 async def home(request: Request) -> Response:
-    """To the inbox."""
+    """Redirect to the inbox."""
     return see_other(request, "/inbox")
 
 
@@ -47,7 +45,7 @@ def _form(
 
 
 async def depart(request: Request) -> Response:
-    """To the identity provider; 404 if there is none."""
+    """Redirect to the identity provider; 404 without an identity provider."""
     sign_on, next = _sign_on(request), own_path(request.query("next") or "")
     left = await leave_for(request.services, sign_on.provider, _back(request), next)
     request.headers.extend(attempt_cookies(request, left.kept, left.state))
@@ -56,8 +54,9 @@ async def depart(request: Request) -> Response:
 
 async def arrive(request: Request) -> Response:
     """
-    Back from the identity provider. A GET, because from another site browsers send cookies with
-    nothing else; it does nothing without the cookie and the state of the same attempt.
+    Complete the sign-in after the return from the identity provider. The method is GET, because
+    browsers send cookies from another site only with a GET. Without the cookie and the state of the
+    same attempt, no account is signed in.
     """
     sign_on = _sign_on(request)
     query = {name: request.query(name) or "" for name in request.query_names}
@@ -82,8 +81,8 @@ async def arrive(request: Request) -> Response:
 
 async def mail_link(request: Request) -> Response:
     """
-    The same answer for every email, at once: neither words nor time tell whether a mail goes out.
-    SE-10.
+    Mail a link that signs in. Every email gets the same answer at once: neither words nor time show
+    whether a mail is sent. SE-10.
     """
     mail, email = request.context.config.mail, request.body.email.strip()
     if mail is None:
@@ -110,7 +109,7 @@ def _back(request: Request) -> str:
 
 
 async def enter(request: Request) -> Response:
-    """Sign in by password. The page never says whether e-mail or password is wrong."""
+    """Sign in by password. The page never shows whether the e-mail or the password is wrong."""
     form, next = request.body, own_path(request.body.next)
     try:
         signed_in = await sessions.sign_in(
@@ -132,7 +131,10 @@ async def enter(request: Request) -> Response:
 
 
 async def show_link(request: Request) -> Response:
-    """The account of a link. Scanners of mail open links, too: opening uses nothing up."""
+    """
+    The account of a link. Opening the page does not use the link up, because mail scanners open
+    links, too.
+    """
     account = await sessions.account_of_link(request.services, request.params["token"])
     return page(request, "link.html", email=account.email)
 
@@ -148,7 +150,7 @@ async def use_link(request: Request) -> Response:
 
 
 async def leave(request: Request) -> Response:
-    """Sign out, here or everywhere; the script of the page forgets the drafts."""
+    """Sign out, in this browser or everywhere; the script of the page deletes the drafts."""
     who, token = request.who, session_token(request) or ""
     if request.body.everywhere == "1":
         await sessions.end_sessions(request.services, who.account.id, request.origin, who)

@@ -1,7 +1,7 @@
 """
 Tables as CSV for spreadsheets in the reader's languages. Decision 240.
 
-If a comma is the decimal sign, semicolons separate cells. Texts are quoted, numbers are not. A text
+If a comma is the decimal sign, semicolons separate cells. Texts are quoted, but not numbers. A text
 that a spreadsheet would run as a formula gets a mark, and so does a text that begins like the mark:
 pasting removes one mark (`unmarked` in `values.js`).
 """

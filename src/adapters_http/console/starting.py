@@ -1,8 +1,8 @@
 """
 A form that starts a workflow: a field for each declared variable.
 
-The form carries an idempotency key, made with the form: a second click, a repeated request and a
-reload lead to the execution that the first click has started. IK-1.
+The form has an idempotency key, which is new for each form: a second click, a repeated request and
+a reload lead to the execution that the first click has started. IK-1.
 """
 
 from collections.abc import Mapping, Sequence
@@ -38,7 +38,7 @@ KEY_LENGTH = 22
 
 @frozen
 class VariableField:
-    """A variable in the form, its text (empty for a secret), and the problem with the text."""
+    """A variable in the form, its text (empty for a secret), and the problem of the text."""
 
     variable: Variable
     text: str
@@ -52,7 +52,7 @@ async def show(request: Request) -> Response:
 
 
 async def start(request: Request) -> Response:
-    """Start an execution once and go to its page; problems stand beside their fields."""
+    """Start an execution once and redirect to its page; problems are shown beside their fields."""
     found, form = await _executable(request), request.body
     assert isinstance(form, StartForm)
     check_idempotency_key("once", form.once)
@@ -111,7 +111,10 @@ def _read(found: WorkflowRow, texts: Mapping[str, Json]) -> tuple[JsonObject, Ma
 
 
 async def _texts_of(request: Request, found: WorkflowRow, like: str) -> Mapping[str, Json]:
-    """The inputs of an execution as fields show them; secrets are typed anew."""
+    """
+    The inputs of an execution, as fields show them, without secrets: people must type secrets
+    again.
+    """
     run = await read_execution(request.services, request.who, like, outputs=False)
     declared = found.definition.variables
     return {
@@ -131,7 +134,7 @@ def _text_of(variable: Variable, value: Json) -> str:
 
 
 def _may_be_empty(variable: Variable) -> bool:
-    """Whether an empty field means the empty text: only if the default is another text."""
+    """Whether an empty field means the empty text; True only if the default is another text."""
     plain = variable.type is VariableType.STRING and not variable.secret
     return plain and variable.has_default and not variable.required
 
@@ -177,7 +180,10 @@ _EXAMPLES: Mapping[VariableType, Json] = {
 
 
 def _example(fields: Sequence[VariableField]) -> JsonObject:
-    """Inputs for a command line: each variable with its default, or a value of its type."""
+    """
+    The inputs for an example on the command line: each variable with its default, or a value of its
+    type.
+    """
     return {
         one.variable.name: one.variable.default
         if one.variable.has_default and not one.variable.secret

@@ -1,6 +1,6 @@
 """
-Styles and scripts, below a hash of all of them. A linked file never changes, so browsers keep it
-for good, and modules that import each other by name belong to one version.
+Styles and scripts, at addresses with a hash of all files. A file at such an address never changes,
+so browsers store it for good, and modules that import each other by name belong to one version.
 """
 
 import gzip
@@ -37,7 +37,7 @@ class _Files:
 
 @cache
 def files() -> _Files:
-    """All files, read and compressed once, with the first page."""
+    """All files, read and compressed once, when the first page is rendered."""
     found = {path.name: path for path in sorted(_FOLDER.iterdir()) if path.suffix in _MEDIA}
     contents = {name: path.read_bytes() for name, path in found.items()}
     digest = sha256(b"\0".join(name.encode() + b"\0" + text for name, text in contents.items()))
@@ -59,7 +59,7 @@ _LITERALS = re.compile(
     rb"|(?:(?<=[(,=:[!&|?{};>])|(?<=[(,=:[!&|?{};>] ))"
     rb"/(?![*/])(?:[^/\\\n[]|\\.|\[(?:[^\]\\]|\\.)*\])+/[a-z]*)"
 )
-"""Texts, templates and regular expressions, whose blanks are significant."""
+"""The pattern of texts, templates and regular expressions, in which blanks are significant."""
 _SPACED = re.compile(
     rb";(?= ?\})"
     rb"| ?([=!]==?|&&=?|\|\|=?|\?\?=?|[-+*<>]=|[?:=,*<>[\]{()}]|(?<!\+)\+(?!\+)|(?<!-)-(?!-)) ?"
@@ -67,7 +67,9 @@ _SPACED = re.compile(
 
 
 def _bare(name: str, text: bytes) -> bytes:
-    """A script without comments, indentation, needless line ends and blanks: a fifth smaller."""
+    """
+    A script without comments, indentation, needless line ends and needless blanks: a fifth smaller.
+    """
     if not name.endswith(".js"):
         return text
     parts = _LITERALS.split(_UNSEEN.sub(b"", text))
@@ -77,7 +79,7 @@ def _bare(name: str, text: bytes) -> bytes:
 
 
 async def send(request: Request) -> Response:
-    """One file. Raises `NotFound` also for files of another version of this server."""
+    """One file. Raises `NotFound`, also for a file of another version of this server."""
     file = files().by_name.get(request.params["name"])
     if file is None or request.params["hash"] != files().hash:
         raise NotFound("File")

@@ -1,5 +1,5 @@
 """
-One step of an execution: rounds, attempts, output, lines, and the steps that it could use.
+One step of an execution: rounds, attempts, output, lines, and the steps whose results it could use.
 
 A page shows the first 64 KB of an output; the whole output is a download. The page shows the views
 of the API, in which secrets are masked.
@@ -37,7 +37,7 @@ MOST_ROUNDS = 1_000
 
 @frozen
 class OutputLine:
-    """A line that a step wrote. `cut`: the number of characters left out."""
+    """A line that a step wrote. `cut`: the number of characters that were cut off."""
 
     stream: str
     text: str
@@ -46,7 +46,7 @@ class OutputLine:
 
 @frozen
 class Round:
-    """One round of a loop: a square in its picture."""
+    """One round of a loop: a square in the picture of the loop."""
 
     key: str
     path: str
@@ -59,9 +59,9 @@ class StepDetails:
     The details of a step on its page.
 
     `key`: the key of the step's result; None: the step is in a loop, and no round was chosen.
-    `view`: the view of the API. `saw`: the names of the steps whose results it could use. `item`:
-    the item of its round. `sought`: the text that all `lines` contain. `last_line`: the number
-    behind which further lines come.
+    `view`: the view of the API. `saw`: the names of the steps whose results the step could use.
+    `item`: the item of the step's round. `sought`: the text that all `lines` contain. `last_line`:
+    the number after which further lines come.
     """
 
     row: ProgressRow
@@ -82,7 +82,10 @@ class StepDetails:
 async def step_details(
     request: Request, whole: ExecutionDetail, rows: Mapping[str, ProgressRow]
 ) -> StepDetails | None:
-    """The details of the step that the address names; None: it names none. Raises `NotFound`."""
+    """
+    The details of the step that the address names; None if the address names no step. Raises
+    `NotFound`.
+    """
     wanted = request.params.get("name")
     if wanted is None:
         return None
@@ -96,7 +99,10 @@ async def step_details(
 
 
 def _rounds(key: str, text: str | None, depth: int) -> Sequence[int] | None:
-    """The rounds that an address names, *depth* of them, or None. Raises `NotFound`."""
+    """
+    The numbers of the rounds in an address, *depth* numbers, or None without rounds. Raises
+    `NotFound`.
+    """
     try:
         found = rounds_of(key) if text is None else tuple(int(part) for part in text.split("."))
     except ValueError:
@@ -109,7 +115,7 @@ def _rounds(key: str, text: str | None, depth: int) -> Sequence[int] | None:
 
 
 def _all_rounds(row: ProgressRow) -> StepDetails:
-    """The rounds of a step in a loop: failed ones first, then by number."""
+    """The rounds of a step in a loop: failed rounds first, then by number."""
     bad = ("FAILED", "INTERRUPTED", "REJECTED")
     ordered = sorted(row.results, key=lambda one: one[1].status not in bad)
     return StepDetails(
@@ -156,7 +162,7 @@ async def _one(request: Request, whole: ExecutionDetail, row: ProgressRow, key: 
 def _lines(found: Sequence[Event]) -> tuple[Sequence[OutputLine], int | None]:
     """
     The lines of a page, about `SHOWN` characters at most, each line up to `LONGEST`; and the number
-    behind which the rest comes, or None.
+    after which further lines come, or None.
     """
     lines, room = list[OutputLine](), SHOWN
     for place, event in enumerate(found):
@@ -180,7 +186,7 @@ def _saw(whole: ExecutionDetail, key: str) -> Sequence[str]:
 
 
 def _item(run: Execution, key: str) -> DisplayedValue | None:
-    """The item of the round of *key*, if it is in a loop."""
+    """The item of the round of *key*; None for a step outside of loops."""
     rounds = rounds_of(key)
     if not rounds:
         return None
@@ -192,7 +198,7 @@ def _item(run: Execution, key: str) -> DisplayedValue | None:
 
 
 def _loop_of(key: str) -> str:
-    """The key of the loop around *key*; without one *key* itself."""
+    """The key of the loop around *key*; *key* itself outside of loops."""
     return key.rsplit(".", 2)[0] if "." in key else key
 
 

@@ -1,4 +1,7 @@
-"""Values of any size as a page shows them: their beginning as text, and small ones as a tree."""
+"""
+Values of any size as a page shows them: the beginning of a value as text, and a small value as a
+tree.
+"""
 
 from collections.abc import Mapping
 from itertools import islice
@@ -16,9 +19,7 @@ _MOST_NODES = 400
 
 @frozen
 class DisplayedValue:
-    """
-    A value for people: its first `SHOWN` characters, and a tree if it is small.
-    """
+    """A value for people: its first `SHOWN` characters, and a tree if the value is small."""
 
     text: str
     whole: bool
@@ -28,7 +29,7 @@ class DisplayedValue:
 
 
 def display(value: Json) -> DisplayedValue:
-    """*value*, which is masked already, for a page."""
+    """The displayed form of *value*. Secrets in *value* must be masked already."""
     text = value if isinstance(value, str) else dumps(plain(value), indent=1, ensure_ascii=False)
     parts = isinstance(value, dict | list | tuple)
     has_tree = parts and len(text) <= SHOWN and _nodes(value) <= _MOST_NODES
@@ -38,7 +39,7 @@ def display(value: Json) -> DisplayedValue:
 
 
 def _nodes(value: Json) -> int:
-    """The number of parts of a value; counting ends a little over `_MOST_NODES`."""
+    """The number of parts of a value; the count stops a little over `_MOST_NODES`."""
     if isinstance(value, Mapping):
         inside = list(value.values())
     elif isinstance(value, list | tuple):

@@ -1,4 +1,4 @@
-"""Webhooks with their last deliveries; disabling and enabling one."""
+"""Webhooks with their last deliveries; a webhook can be disabled and enabled."""
 
 from collections.abc import Sequence
 from contextlib import suppress
@@ -74,7 +74,7 @@ async def _one(request: Request, problem: str | None = None) -> Response:
 
 
 async def _workflow_name(request: Request, id: str) -> str | None:
-    """The name of a workflow; None if it is gone, or the reader may not see it."""
+    """The name of a workflow; None if the workflow is deleted, or the reader may not see it."""
     with suppress(NotFound, Unreadable):
         return (await read_workflow(request.services, request.who, id)).workflow.name
     return None

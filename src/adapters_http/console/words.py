@@ -27,7 +27,7 @@ MARKS = {
     "SKIPPED": "»",
     "REJECTED": "✕",
 }
-"""Signs for statuses, which repeat the colour."""
+"""The signs for statuses, which show the same as the colours."""
 SOURCES = TranslatedTexts(
     {
         "open_api": N_("API"),
@@ -79,7 +79,9 @@ DENIALS = TranslatedTexts(
         "FAILURES": N_("too many failures"),
     }
 )
-"""The reasons for denials, by the word of the audit log; of triggers see `REFUSALS`. PG-8."""
+"""
+The reasons for denials, by the word in the audit log; for reasons of triggers see `REFUSALS`. PG-8.
+"""
 
 WEEKDAYS = TranslatedTexts(
     {
@@ -99,4 +101,4 @@ REASONS = (
     N_("You are not an approver of this approval, or not now"),
     N_("Who started the execution may not approve it; another approver must"),
 )
-"""Messages of the rules about people who may not decide, for translation."""
+"""The messages of the rules about people who may not decide; listed here for translation."""

@@ -1,7 +1,7 @@
 """
 The list of workflows with their activity, and the page of one workflow.
 
-The list reads no definitions: its cost does not depend on their size.
+The list reads no definitions, so that its cost does not depend on the size of definitions.
 """
 
 from datetime import datetime
@@ -31,7 +31,7 @@ VERSIONS = 20
 
 
 NO_NAME = PageCursor("", "")
-"""The position before every name: a first page that counts nothing."""
+"""The position before every name, for a first page without a count of all rows."""
 
 
 async def show(request: Request) -> Response:
@@ -84,14 +84,17 @@ async def show_one(request: Request) -> Response:
 
 
 def _default(one: Variable) -> str | None:
-    """The default of a variable as text, masked for a secret; None if there is none."""
+    """The default of a variable as text, masked for a secret; None without a default."""
     if not one.has_default:
         return None
     return MASK if one.secret else as_text(one.default)
 
 
 def fires_at(request: Request, shown: TriggerRow) -> str | None:
-    """The next time of a schedule by its own clock: `Mon 2026-11-23 09:00 Europe/Berlin`."""
+    """
+    The next time of a schedule in the time zone of the schedule: `Mon 2026-11-23 09:00
+    Europe/Berlin`.
+    """
     spec, at, calendar = shown.trigger.spec, shown.standing.next_at, request.services.calendar
     if not isinstance(spec, Schedule) or at is None or calendar is None:
         return None

@@ -1,14 +1,16 @@
 """
 The OpenAPI 3.1 document, made from the table of routes and the shapes of the wire.
 
-Its readers generate clients: operations are grouped by subject, errors are shared components, every
-body has an example (`examples.json`), and contents other than JSON name their format.
+Readers of the document generate clients: operations are grouped by subject, errors are shared
+components, every body has an example (`examples.json`), and content other than JSON has a named
+format.
 
-Generators name their package by the title, so that is not `wfcore`. Inline enums become `Status1`
-and `Status2`: each is a component. A nullable primitive is a list of types, and a free object says
-`additionalProperties: true`: otherwise Go and Java write empty classes. Of a `webhooks` object
-openapi-generator writes code that does not compile: callbacks stand with the operation that names
-their address, and `?webhooks=true` gives the other form.
+Generators name their package by the title, so the title is not `wfcore`. Inline enums would become
+`Status1` and `Status2`, so each enum is a component. A nullable primitive is a list of types, and a
+free object has `additionalProperties: true`: otherwise the generators for Go and Java write empty
+classes. For a `webhooks` object openapi-generator writes code that does not compile. So each
+callback is with the operation that names its address, and `?webhooks=true` gives the form with
+`webhooks`.
 """
 
 from collections.abc import Iterable
@@ -25,7 +27,10 @@ from wfcore.wire.common import ErrorView, RateLimitedView
 from wfcore.wire.schema import Schema, Schemas
 
 _TITLE = "wfcore HTTP API"
-"""Not `wfcore`: generators would name their package like the client that is shipped."""
+"""
+The title. It is not `wfcore`, because generators would name their package like the client that is
+shipped.
+"""
 
 _ABOUT = """\
 Start workflows, follow their executions, decide their approvals, fetch their artifacts.
@@ -44,8 +49,8 @@ def document(
     config: HttpConfig, base: str = "", routes: Iterable[Route] = ROUTES, *, webhooks: bool = False
 ) -> Schema:
     """
-    The document. *webhooks*: what the server sends stands under `webhooks`, and not with the
-    operation that asks for it, for tools that know only the one or the other.
+    The document. *webhooks*: the requests that the server sends are under `webhooks`, and not with
+    the operations that ask for them; for tools that know only one of the two forms.
     """
     schemas = Schemas()
     errors = _shared_errors(schemas)

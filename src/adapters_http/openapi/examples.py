@@ -1,4 +1,4 @@
-"""The examples of the OpenAPI document, by the name of their shape."""
+"""The examples of the OpenAPI document, by the name of the shape."""
 
 import json
 from functools import cache
@@ -10,7 +10,8 @@ from typing import Any
 def examples() -> dict[str, Any]:
     """
     The content of `examples.json`: `views` and `bodies` by shape, a `callback`, and `texts` by
-    media type. They tell one story: a workflow that pays refunds. A test holds each to its schema.
+    media type. The examples tell one story: a workflow that pays refunds. A test checks each
+    example against its schema.
     """
     text = (Path(__file__).parent / "examples.json").read_text(encoding="utf-8")
     found: dict[str, Any] = json.loads(text)

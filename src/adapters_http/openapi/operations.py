@@ -71,7 +71,10 @@ def _description(route: Route) -> str:
 
 
 def _operations() -> str:
-    """The operations of administration: a line each with its parameters and its docstring."""
+    """
+    The operations of administration: one line for each operation, with its parameters and its
+    docstring.
+    """
     lines = []
     for name, operation in OPERATIONS.items():
         parameters = attrs.fields(parameters_of(operation))
@@ -196,7 +199,10 @@ def _text(media: str, schemas: Schemas) -> Schema:
 
 
 def _also(route: Route, status: int) -> Schema:
-    """A success beside the usual one: end of a stream, part of a file, the answer to Slack."""
+    """
+    A success other than the usual success: the end of a stream, a part of a file, the answer to
+    Slack.
+    """
     if status == 204:
         return {"description": "The terminal event was seen: nothing more will come"}
     if status == 302:
@@ -215,7 +221,7 @@ def _also(route: Route, status: int) -> Schema:
 
 
 def with_example(schema: Schema, example: Any) -> Schema:
-    """A content of JSON."""
+    """A JSON content with a schema and an example."""
     return {"schema": schema, "example": example}
 
 

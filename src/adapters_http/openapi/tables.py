@@ -1,4 +1,4 @@
-"""Words and tables of the OpenAPI document: subjects, security, shared headers and errors."""
+"""The words and tables of the OpenAPI document: subjects, security, shared headers and errors."""
 
 from collections.abc import Mapping
 from typing import Any, Final, NamedTuple
@@ -23,7 +23,10 @@ TAGS: Mapping[str, tuple[str, str]] = {
     "/workflows": ("Workflows", "Workflows, and starting them; their versions by session"),
     "": ("Operations", "Health, metrics and this description"),
 }
-"""The subject of a path: the subject of the first of these words in the path."""
+"""
+The subjects by a word in the path. The subject of a path belongs to the first of these words that
+is in the path.
+"""
 
 _KEYS: list[dict[str, list[str]]] = [{"bearer": []}, {"apiKeyHeader": []}, {"apiKeyQuery": []}]
 SIGNATURES: Mapping[str, str] = {

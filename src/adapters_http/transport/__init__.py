@@ -1,1 +1,1 @@
-"""HTTP/1.1 on the socket: uvicorn's protocol, hardened."""
+"""HTTP/1.1 on the socket: the protocol of uvicorn, hardened."""

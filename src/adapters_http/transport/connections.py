@@ -3,16 +3,18 @@ The connections of a server: their shared limits, the checks of a request's head
 whole responses. RFC 9110, RFC 9112.
 
 Each connection is a file descriptor, and steps need descriptors, too; so the number of connections
-is bounded, in all and for one address. Over the bound, a new connection takes the place of the one
-that has been idle the longest; if none is idle, the new one is refused.
+is bounded, both in total and for one address. Over the bound, a new connection takes the place of
+the connection that has been idle the longest; if no connection is idle, the new connection is
+refused.
 
-Bytes that a client does not read stay in memory; so they are counted, and bounded in all. Over the
-bound, clients that took nothing for a second lose their connections, the longest waiting first,
-then the clients with the most bytes. One response is always allowed, of any size. Decision 71.
+Bytes that a client does not read stay in memory; so these bytes are counted, and their total is
+bounded. Over the bound, clients that took no data for a second lose their connections, beginning
+with the client that has taken no data for the longest time; then clients with the most bytes. One
+response of any size is always allowed. Decision 71.
 
-llhttp, the parser, refuses what breaks the grammar: folded fields, bare line feeds, two lengths, a
-length beside chunks. The checks that only a server can make are here, so that this server and a
-proxy in front of it never read one request as two different ones.
+The parser, llhttp, refuses requests that break the grammar: folded fields, bare line feeds, two
+lengths, a length beside chunks. This module has the checks that only a server can make, so that
+this server and a proxy in front of it never read one request as two different ones.
 """
 
 import asyncio
@@ -29,9 +31,9 @@ from attrs import define, frozen
 log = logging.getLogger("wfcore.http")
 
 STALLED_S = 1.0
-"""Clients without progress for so long lose their responses first."""
+"""The seconds without progress after which a client is among the first to lose its response."""
 _EASED = 0.75
-"""The part of the bound to which unsent bytes are reduced, so that this is seldom needed."""
+"""The part of the bound to which unsent bytes are reduced, so that reductions are rare."""
 _MOST = 10_000
 _FEWEST = 16
 _ENGINE = 64
@@ -41,8 +43,9 @@ _PER_PLACE = 16
 @frozen
 class ConnectionLimits:
     """
-    The limits of all connections together. `most`: connections; `most_each`: connections of one
-    address. `unsent`: bytes that wait for clients; bytes that the kernel has accepted do not count.
+    The limits of all connections together. `most`: the number of connections; `most_each`: the
+    number of connections of one address. `unsent`: the bytes that wait for clients, without bytes
+    that the kernel has accepted.
     """
 
     most: int = _MOST
@@ -54,10 +57,10 @@ class ConnectionLimits:
         cls, places: int, most: int | None = None, most_each: int | None = None
     ) -> "ConnectionLimits":
         """
-        The limits that the open files of this process allow beside an engine with *places*.
+        The limits that the open files of this process allow, beside an engine with *places*.
 
-        A quarter of the files, or as many as the steps in all places need, is reserved for the
-        engine. A connection may take two files, because a download reads one. *most* and
+        A quarter of the files, or the number of files that steps in all places need, is reserved
+        for the engine. A connection may take two files, because a download reads a file. *most* and
         *most_each* lower the limits.
         """
         files, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
@@ -101,7 +104,7 @@ class Connections:
         self._idle: dict[Connection, None] = {}
         self._slow: dict[Connection, _Slow] = {}
         self.unsent = 0
-        """Bytes that wait for clients, as of the last update of each."""
+        """The bytes that wait for clients, as of the last update of each client."""
         self.refused = 0
         self.dropped = 0
 
@@ -118,7 +121,10 @@ class Connections:
         }
 
     def enter(self, client: Connection) -> bool:
-        """Accept a new connection, perhaps in place of an idle one. False: there is no place."""
+        """
+        Accept a new connection, perhaps in place of an idle connection. Returns False if there is
+        no place.
+        """
         accepted = self._of[client.address] < self._limits.most_each or self._evict(client.address)
         accepted = accepted and (len(self._all) < self._limits.most or self._evict(None))
         if not accepted:
@@ -146,7 +152,7 @@ class Connections:
             self._idle[client] = None
 
     def busy(self, client: Connection) -> None:
-        """Note that a connection has a request at work."""
+        """Note that a connection works on a request."""
         self._idle.pop(client, None)
 
     def took_all(self, client: Connection) -> None:
@@ -167,7 +173,7 @@ class Connections:
             self._ease()
 
     def took_nothing_for(self, client: Connection) -> float:
-        """The seconds for which the client has taken nothing, as far as was checked."""
+        """The seconds since a check last found that the client had taken data."""
         slow = self._slow.get(client)
         if slow is None:
             return 0.0
@@ -198,7 +204,10 @@ class Connections:
             self._end(client)
 
     def _evict(self, address: str | None) -> bool:
-        """Close the connection, of *address* if given, that has been idle the longest."""
+        """
+        Close the connection that has been idle the longest; with *address*, only a connection of
+        that address. Returns whether a connection was closed.
+        """
         fits = (one for one in self._idle if address is None or one.address == address)
         longest = next(fits, None)
         if longest is not None:
@@ -214,7 +223,7 @@ class Connections:
 Problem = tuple[int, str]
 """A status and a message."""
 Fields = Iterable[tuple[bytes, bytes]]
-"""Names in lower case."""
+"""Names, in lower case, and values."""
 
 _HOST = re.compile(rb"(?:[A-Za-z0-9._~-]+|\[[0-9A-Fa-f:.]+\])(?::[0-9]{1,5})?")
 _ABSOLUTE = re.compile(rb"https?://([^/?#]*)", re.IGNORECASE)
@@ -222,11 +231,11 @@ _ABSOLUTE = re.compile(rb"https?://([^/?#]*)", re.IGNORECASE)
 
 def problem_of(version: str, target: bytes, fields: Fields) -> Problem | None:
     """
-    The reason to refuse a request with this HTTP *version*, *target* and *fields*; None: it is
-    valid.
+    The reason to refuse a request with this HTTP *version*, *target* and *fields*; None for a valid
+    request.
 
-    HTTP/1.1 requires one `Host`, HTTP/1.0 may omit it. A target in absolute form must name the same
-    host, because two names for one resource are ambiguous.
+    HTTP/1.1 requires one `Host`; HTTP/1.0 may omit `Host`. A target in absolute form must name the
+    same host, because two names for one resource are ambiguous.
     """
     if version not in ("1.1", "1.0"):
         return 400, "Only HTTP/1.1 and HTTP/1.0 are spoken here"
@@ -248,7 +257,10 @@ Address: TypeAlias = IPv4Address | IPv6Address
 
 
 def address_of(text: str) -> Address | None:
-    """`192.0.2.1`, `192.0.2.1:80`, `2001:db8::1`, `[2001:db8::1]:80`; None for anything else."""
+    """
+    The address in a text like `192.0.2.1`, `192.0.2.1:80`, `2001:db8::1` or `[2001:db8::1]:80`;
+    None for any other text.
+    """
     if text.startswith("["):
         text = text[1:].partition("]")[0]
     elif text.count(":") == 1:
@@ -299,16 +311,18 @@ def _of_coding(version: str, codings: list[bytes]) -> Problem | None:
 
 
 Headers: TypeAlias = list[tuple[bytes, bytes]]
-"""Headers of a response, their names in lower case."""
+"""The headers of a response, with names in lower case."""
 
 WHOLE = "wfcore.answer"
-"""The extension of an ASGI scope that takes a whole answer: its value is a `WholeAnswer`."""
+"""
+The name of the extension of an ASGI scope that takes a whole answer; its value is a `WholeAnswer`.
+"""
 
 
 class WholeAnswer(NamedTuple):
     """
-    A way to send a response in one call instead of two ASGI messages, which cost more. It is valid
-    only with the same `send`: a middleware that changes responses passes on a `send` of its own.
+    A way to send a response in one call; two ASGI messages cost more. The call is valid only with
+    the same `send`: a middleware that changes responses passes on a `send` of its own.
     """
 
     send: Callable[..., Awaitable[None]]
@@ -316,7 +330,7 @@ class WholeAnswer(NamedTuple):
 
 
 class EndedBy:
-    """The transport of streamed responses, whose connection ends by *close*."""
+    """The transport of a streamed response; *close* ends its connection."""
 
     def __init__(self, transport: asyncio.Transport, close: Callable[[], None]) -> None:
         self.write = transport.write
@@ -335,7 +349,8 @@ def head_of(status_line: bytes, fields: Sequence[tuple[bytes, bytes]]) -> bytes:
 
 def forgive_lost_clients(loop: asyncio.AbstractEventLoop) -> None:
     """
-    Log the error of a transport whose client left without a traceback: it is no defect.
+    Log an error of a transport whose client left without a traceback: such an error is not a
+    defect.
     """
 
     def handle(loop: asyncio.AbstractEventLoop, about: dict[str, Any]) -> None:

@@ -90,12 +90,15 @@ class HardenedProtocol(HttpToolsProtocol):
         self.access_log = False  # a handler that somebody attaches would print `?api_key=`
         self._timer: asyncio.TimerHandle | None = None
         self._begun = False
-        """The first byte of a request has arrived, its last one has not."""
+        """Whether the first byte of a request has arrived but its last byte has not."""
         self._in_body = False
         self._overhead = 0
-        """Bytes since the last part of a body or complete request: head, trailer, framing."""
+        """The bytes since the last part of a body or complete request: head, trailer, framing."""
         self._over = False
-        """The request is refused and the connection half closed: further bytes are discarded."""
+        """
+        Whether the request is refused and the connection half closed; then further bytes are
+        discarded.
+        """
         self._discarded = 0
         self._refusal = (400, "Malformed HTTP request")
         self._running: RequestResponseCycle | None = None
@@ -140,7 +143,7 @@ class HardenedProtocol(HttpToolsProtocol):
             return 0
 
     def drop(self) -> None:
-        """Close the connection at once, without sending the rest."""
+        """Close the connection at once, without sending the remaining bytes."""
         self.transport.abort()
 
     # -- clients that do not read
@@ -269,7 +272,7 @@ class HardenedProtocol(HttpToolsProtocol):
 
     @property
     def _answering_earlier(self) -> bool:
-        """Whether a request before the arriving one is at work."""
+        """Whether an earlier request than the arriving request is at work."""
         if self._running is None or self._running.response_complete:
             return False
         return self._running is not self.cycle or not self._in_body
@@ -302,13 +305,13 @@ class HardenedProtocol(HttpToolsProtocol):
         raise ParserStopped
 
     def send_400_response(self, msg: str) -> None:
-        """uvicorn calls this when the parser, or one of the callbacks above, stopped."""
+        """Refuse the request; uvicorn calls this when the parser, or a callback above, stopped."""
         self._refuse(*self._refusal)
 
     def _refuse(self, status: int, message: str) -> None:
         """
-        Answer and close. If an earlier request is at work, its response is the last one; if the
-        response to the faulty request has begun, the connection only ends.
+        Answer and close. If an earlier request is at work, its response is the last response; if
+        the response to the faulty request has begun, the connection only ends.
         """
         running = self._running
         if running is not None and self._answering_earlier:
@@ -336,7 +339,7 @@ class HardenedProtocol(HttpToolsProtocol):
 
     def _hang_up(self) -> None:
         """
-        Close, but read on for a moment: closing at once would destroy the response in flight.
+        Close, but read on for a moment: an immediate close would destroy the response in flight.
         """
         self._disarm()
         self._over = True
