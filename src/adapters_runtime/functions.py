@@ -206,8 +206,8 @@ class _LineQueue:
     """
     The output lines of one step, in order.
 
-    They are passed to *say* if *is_logged*. Otherwise they are kept for the step's end, up to
-    1 MiB. EX-28.
+    The lines are passed to *say* if *is_logged*. Otherwise the lines are kept for the step's end,
+    up to 1 MiB. EX-28.
     """
 
     def __init__(self, say: Say, is_logged: bool) -> None:

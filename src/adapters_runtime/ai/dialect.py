@@ -67,7 +67,7 @@ def in_words(schema: JsonObject) -> str:
 
 
 def count(holder: Json, name: str) -> int:
-    """A count of tokens. Raises `AnswerLost` if it is missing or impossible."""
+    """A count of tokens. Raises `AnswerLost` if the count is missing or impossible."""
     value = holder.get(name) if isinstance(holder, dict) else None
     if value is None:
         raise AnswerLost(f"the answer does not say how many tokens were used ({name})")
@@ -79,7 +79,7 @@ def count(holder: Json, name: str) -> int:
 
 
 def count_or_0(holder: Json, name: str) -> int:
-    """A count of tokens that may be missing. Raises `AnswerLost` if it is impossible."""
+    """A count of tokens that may be missing. Raises `AnswerLost` if the count is impossible."""
     value = holder.get(name) if isinstance(holder, dict) else None
     return 0 if value is None else count(holder, name)
 

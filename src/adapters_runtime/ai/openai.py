@@ -72,7 +72,7 @@ class OpenAi:
 
 
 def _text_in(content: Json) -> str | None:
-    """The text in *content*, which may be a list of parts or null, or None if it is no text."""
+    """The text in *content*, which may be a list of parts or null; None if there is no text."""
     if isinstance(content, list):
         parts = [one.get("text") for one in content if isinstance(one, dict)]
         return "".join(one for one in parts if isinstance(one, str))

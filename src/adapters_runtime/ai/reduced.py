@@ -45,7 +45,7 @@ def is_object(schema: JsonObject) -> bool:
 
 
 def reduced(schema: JsonObject) -> ReducedSchema | None:
-    """*schema* in the form that providers enforce, or None if it is not simple enough."""
+    """*schema* in the form that providers enforce, or None if *schema* is not simple enough."""
     if not is_object(schema) or not _simple(schema):
         return None
     closed = _closed(schema)

@@ -211,7 +211,9 @@ def _reason_against(facts: os.stat_result) -> str | None:
 
 
 PAUSES_S = (1.0, 2.0, 4.0, 8.0, 15.0)
-"""The pauses before further attempts to store a file. They do not count to the step's time."""
+"""
+The pauses before further attempts to store a file. The pauses do not count towards the step's time.
+"""
 
 
 async def store_patiently(files: ArtifactFiles, *about: Any) -> LeftFile:

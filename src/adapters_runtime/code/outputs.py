@@ -30,7 +30,7 @@ class UnusableOutput(Exception):
 
 
 def fault_of(ended: Ended, timeout_s: float, stdout_bytes: int) -> StepEnd | None:
-    """The end of an attempt whose process failed, or None if it ended well. CS-6."""
+    """The end of an attempt whose process failed, or None if the attempt ended well. CS-6."""
     if ended.lost:
         return StepEnd(error="the process that watched over the step was killed")
     if ended.failure and ended.unready:

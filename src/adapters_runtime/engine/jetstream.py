@@ -137,7 +137,7 @@ class NatsDelivery:
         await self.dispatch.answer(self.reply, b"+ACK")
 
     async def put_back(self, in_ms: DurationMs) -> None:
-        """Refuse the message, so that it is delivered again after this time."""
+        """Refuse the message, so that the message is delivered again after *in_ms*."""
         delay = {"delay": max(in_ms, 1) * 1_000_000}
         await self.dispatch.answer(self.reply, b"-NAK " + json.dumps(delay).encode())
 

@@ -84,9 +84,9 @@ class CommittedUnit:
 @frozen
 class ExecutionChange:
     """
-    The change of an execution by a unit. `before`: the execution before, or None if it is new.
-    `run`: the execution now. `seconds`: how long the commit took. `definition`: the execution's
-    definition, if the unit read it.
+    The change of an execution by a unit. `before`: the execution before, or None if the execution
+    is new. `run`: the execution now. `seconds`: how long the commit took. `definition`: the
+    execution's definition, if the unit read it.
     """
 
     before: Execution | None
@@ -110,7 +110,7 @@ class Observer(Protocol):
         """Called when *unit* is durable."""
 
     def collided(self) -> None:
-        """Called when a unit has lost its race; it will be repeated."""
+        """Called when a unit has lost its race; the unit will be repeated."""
 
 
 def journalled(

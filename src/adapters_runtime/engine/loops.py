@@ -104,7 +104,8 @@ class Loop:
 
     def trouble(self, bound_s: float) -> str | None:
         """
-        Why the loop does not do its work, or None if it does. A round may take up to *bound_s*.
+        Why the loop does not do its work, or None if the loop does. A round may take up to
+        *bound_s*.
         """
         if not self.running:
             return f"the {self.name} does not run"

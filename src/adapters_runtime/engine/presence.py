@@ -19,8 +19,8 @@ _RENEWED_MS = NODE_LEASE_MS // 3
 
 class NodePresence:
     """
-    Announces *node* until `stop`. Calls *draining* with whether the node drains, after each read of
-    its record; a hint that the record changed makes it read at once.
+    Announces *node* until `stop`. After each read of the node's record, calls *draining* with
+    whether the node drains. A hint that the record changed causes a read at once.
     """
 
     def __init__(

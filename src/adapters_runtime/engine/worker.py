@@ -443,7 +443,10 @@ class Worker:
             await asyncio.wait(ending)
 
     async def _break(self, held: _Held) -> None:
-        """Fail the execution after a defect of ours. Handed back, it would fail again for ever."""
+        """
+        Fail the execution after a defect of ours. If handed back, the execution would fail again
+        for ever.
+        """
         await self._end_steps(held)
         with suppress(LeaseLost, StoreUnavailable, Unreadable):
             await worker_usecases.break_off(self._services, held.lease)

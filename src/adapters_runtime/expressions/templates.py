@@ -133,7 +133,10 @@ def _shown(value: Json) -> str:
 
 
 def _flaw(result: Json, limit: int) -> str | None:
-    """Why *result* cannot be stored: it is over *limit*, or a number in it would be changed."""
+    """
+    Why *result* cannot be stored: the result is over *limit*, or storing would change a number in
+    the result.
+    """
     left = limit
     waiting: list[Json] = [result]
     while waiting and left >= 0:

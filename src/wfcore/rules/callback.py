@@ -152,7 +152,8 @@ def answered(callback: Callback, status: int | None, error: str | None) -> Callb
     """
     The callback after an answer (*status*) or a failure to get one (*error*). CB-3.
 
-    Any 2xx completes it; 410 or the tenth failure gives it up; otherwise it stays due.
+    Any 2xx completes the callback; 410 or the tenth failure gives the callback up; otherwise the
+    callback stays due.
     """
     if status is not None and 200 <= status < 300:
         return evolve(callback, status=CallbackStatus.DELIVERED, due_at=None, last_error=None)

@@ -15,9 +15,7 @@ JUMP_MS = MINUTE
 """A difference of more than this counts as a jump."""
 HOLD_MS = 5 * MINUTE
 CATCHING_UP = 9, 10
-"""
-The speed of the work clock while it is ahead: ms of the work clock, in ms of the steady clock.
-"""
+"""While the work clock is ahead, it advances the first number of ms in the second number of ms."""
 
 
 class HeldTime(NamedTuple):

@@ -57,7 +57,7 @@ def parse_json(body: bytes, reader: Reader = kept, quick: Quick = strict_json) -
 
 
 def parse_object(body: bytes, reader: Reader = kept, quick: Quick = strict_json) -> JsonObject:
-    """The object in *body*. Raises `InvalidInput` if it is not an object in strict JSON."""
+    """The object in *body*. Raises `InvalidInput` if *body* is not an object in strict JSON."""
     value = parse_json(body, reader, quick)
     if not isinstance(value, Mapping):
         raise InvalidInput("body", "must be a JSON object")

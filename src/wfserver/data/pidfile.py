@@ -1,4 +1,6 @@
-"""The note in a data folder of the process that serves it and its URL, for commands beside it."""
+"""
+The note in a data folder: the process that serves the folder, and its URL, for commands beside it.
+"""
 
 import json
 import os

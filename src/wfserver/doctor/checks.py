@@ -277,7 +277,7 @@ async def _artifacts(system: System) -> CheckResult:
 def compared(work_in: WorkIn, confirm: Callable[[Sequence[str]], None] | None) -> CheckResult:
     """
     The check of artifacts' files against their records. With *confirm*, files of executions that
-    are not in the store are deleted, once it has been called with their ids.
+    are not in the store are deleted, once *confirm* has been called with their ids.
     """
     found = work_in(lambda system: compare_files(system.services))
     if confirm is not None and found.strange:

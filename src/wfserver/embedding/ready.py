@@ -125,7 +125,9 @@ class _LatePasswords:
 
 @contextmanager
 def _needing(what: str) -> Iterator[None]:
-    """Raises `MissingExtra` for a failed import in here: it belongs to the extra `server`."""
+    """
+    Raises `MissingExtra` for an import that fails in the context, for want of the extra `server`.
+    """
     try:
         yield
     except ModuleNotFoundError as error:

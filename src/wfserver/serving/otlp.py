@@ -52,7 +52,7 @@ class OtlpSpans:
         self._queue = BatchSpanProcessor(self._exporter)
 
     def put(self, span: Span) -> None:
-        """Queue *span*; if the queue is full, it is lost."""
+        """Queue *span*; if the queue is full, the span is lost."""
         self._queue.on_end(self._made(span))
 
     def sampled(self, trace_id: str, sent: Trace | None) -> bool:

@@ -133,7 +133,9 @@ class _Parent:
         return not pid
 
     def _child(self, number: int, before: Mapping[signal.Signals, object]) -> ServerProcess:
-        """Set up the child. It closes its copy of the end that tells all children to stop."""
+        """
+        Set up the child. The child closes its copy of the end that tells all children to stop.
+        """
         self._stay.close()
         ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
         signal.set_wakeup_fd(-1)

@@ -93,7 +93,7 @@ class Traces:
     ) -> Iterator["OutgoingCall"]:
         """
         Records an outgoing call as a span: its ids are in *traceparent*, its parent is *parent*. An
-        exception marks it as failed.
+        exception marks the span as failed.
         """
         call, began, trace = OutgoingCall(dict(about)), time.time_ns(), trace_from(traceparent)
         try:

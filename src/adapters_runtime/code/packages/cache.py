@@ -174,7 +174,7 @@ def _flock(fd: int) -> bool:
 
 
 def _is_at(fd: int, path: Path) -> bool:
-    """Whether the open file is still at *path*. An earlier holder may have removed it."""
+    """Whether the open file is still at *path*. An earlier holder may have removed the file."""
     try:
         return os.path.samestat(os.fstat(fd), path.stat())
     except FileNotFoundError:

@@ -99,7 +99,8 @@ def _check_origin(name: str, path: str, entry: Mapping[str, Any], origins: Colle
     """
     Raises `PackagesUnavailable` for a package from elsewhere, or without a hash of its own.
 
-    A bundled package needs no hash, because the hash of the package around it covers it.
+    A bundled package needs no hash, because the hash of the package around it covers the bundled
+    package.
     """
     if entry.get("link") or not path.startswith("node_modules/") or "/../" in f"/{path}/":
         raise PackagesUnavailable(f"{name} is a path; {_ELSEWHERE}")

@@ -164,8 +164,8 @@ def starts_named(entries: Iterable[ChainedEntry]) -> Iterable[ChainPoint]:
 
 def start_fault(chain: AuditChain, named: Container[ChainPoint]) -> Fault | None:
     """
-    The fault of a chain that no longer starts where it began, nor at a cut that retention recorded;
-    None if there is no fault. AL-9.
+    The fault if the chain starts neither where it began nor at a cut that retention recorded; None
+    if there is no fault. AL-9.
     """
     if chain.start == BEGINNING or chain.start in named:
         return None

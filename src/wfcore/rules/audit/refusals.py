@@ -47,8 +47,8 @@ class RefusalTraffic:
 
     def is_first(self, entry: AuditEntry) -> bool:
         """
-        Count *entry*. Returns whether it is the first of its kind in this minute. Call `over`
-        before.
+        Count *entry*. Returns whether *entry* is the first of its kind in this minute. Call `over`
+        first.
         """
         kind = kind_of(entry)
         if kind not in self._of and len(self._of) >= MOST:

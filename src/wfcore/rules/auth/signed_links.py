@@ -42,7 +42,7 @@ def sign_download(key: bytes, artifact_id: str, expires: EpochMs) -> str:
 def download_fits(
     key: bytes, artifact_id: str, expires: EpochMs, signature: str, now: EpochMs
 ) -> bool:
-    """Whether the link's signature matches and it has not expired. AR-2."""
+    """Whether the link's signature matches and the link has not expired. AR-2."""
     if now >= expires or _HEX_DIGEST.fullmatch(signature) is None:
         return False
     wanted = sign_download(key, artifact_id, expires)
@@ -71,7 +71,7 @@ def read_personal_token(key: bytes, token: str, now: EpochMs) -> PersonalLink:
     """
     The content of a token of `personal_token`. PL-1.
 
-    Raises `PersonalLinkOver` if *key* did not sign the token, or it has expired.
+    Raises `PersonalLinkOver` if *key* did not sign the token, or if the token has expired.
     """
     found = read_signed(key, "approval", token)
     if found is None:

@@ -21,7 +21,7 @@ def identity_in(token: Claims, userinfo: Claims | None, trusts: bool) -> Identit
     """
     The person in the claims of the token and of the userinfo endpoint, which belong to the same
     person (None: the endpoint was not called). *trusts*: whether an email counts if the claims do
-    not say whether it is verified.
+    not say whether the email is verified.
     """
     email, verified = _email(token), _says_verified(token)
     told = userinfo or {}

@@ -59,7 +59,7 @@ def _groups(ours: Sequence[str], theirs: Sequence[str]) -> Iterable[Sequence[Cha
 def changed_fields(old: JsonObject, new: JsonObject) -> Iterator[str]:
     """
     The fields in which two definitions differ, as documents: `budget`, `fetch: source, timeout`. A
-    step counts if both have it.
+    step counts if both definitions have the step.
     """
     for field in dict.fromkeys([*old, *new]):
         if field not in ("steps", "onFailure") and old.get(field) != new.get(field):

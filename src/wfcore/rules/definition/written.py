@@ -78,7 +78,7 @@ def read_definition_json(text: str | bytes, source: str = "") -> Definition:
     The definition in JSON *text*; *source* is its name in errors.
 
     Raises `InvalidDefinition`, with the line if the text is not JSON, otherwise with paths, and
-    `TypeError` if it is not text.
+    `TypeError` if *text* is not text.
     """
     given: object = text
     if not isinstance(given, str | bytes):

@@ -442,4 +442,6 @@ STEP_FOLDS: Mapping[type, Callable[[Any, Any, EpochMs], StepChange]] = {
     facts.StepFailed: _failed,
     facts.ApprovalOpened: _approval_opened,
 }
-"""The folds of facts that concern one step alone. They take the step's result before the fact."""
+"""
+The folds of facts that concern one step alone. Each fold takes the step's result before the fact.
+"""

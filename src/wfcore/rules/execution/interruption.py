@@ -73,7 +73,7 @@ def after_grace(run: Execution, definition: Definition) -> facts.Fact:
 def obstacle(run: Execution, definition: Definition | None) -> str | None:
     """
     The reason why the service does not resume *run* after the death of its worker, in words; None
-    if the service does. *definition* is None if the caller does not know it.
+    if the service does. *definition* is None if the caller does not know the definition.
     """
     if (root := run.root_trigger) is TriggerSource.WORKFLOW:
         return phrase("what started the first of the executions above it is not on record")

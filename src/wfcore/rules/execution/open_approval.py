@@ -223,9 +223,9 @@ def group_of(spec: GroupSpec, rows: Json) -> Group:
 
 def by_the_calendar(outcome: Outcome[Execution], by_ms: int) -> Outcome[Execution]:
     """
-    The outcome with the times of the approvals that it opens moved by *by_ms*: from the work clock,
-    which may be ahead after the wall clock was set back, to the clock with which deadlines are
-    compared. AP-1, EX-30.
+    The outcome, with the times of the approvals that open moved by *by_ms*: from the work clock to
+    the clock with which deadlines are compared. The work clock may be ahead after the wall clock
+    was set back. AP-1, EX-30.
     """
     if not by_ms:
         return outcome

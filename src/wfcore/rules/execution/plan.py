@@ -370,7 +370,7 @@ class _PlanWalk:
 
     def _container(self, at: StepAt, result: StepResult) -> _To:
         """
-        Walk through the steps inside. If one of them fails for good, the other steps stand still.
+        Walk through the steps inside. If a step inside fails for good, the other steps stand still.
         FL-4.
         """
         before = len(self.actions)

@@ -423,8 +423,8 @@ class _Progress:
         self, error: str, step_name: str | None = None, timed_out: bool = False
     ) -> None:
         """
-        Fail the execution: at once, or once its `onFailure` steps have run. Their results report
-        failures among them. EX-10, EX-31.
+        Fail the execution: at once, or once its `onFailure` steps have run. The results of the
+        `onFailure` steps report their own failures. EX-10, EX-31.
         """
         if self.run.failing is not None:
             self.apply(facts.FailureHandled(self.run.failing))
@@ -488,8 +488,9 @@ def _too_many(run: Execution, key: str) -> str | None:
 
 def _too_large(run: Execution, more: int = 0) -> str | None:
     """
-    The reason why the execution may not hold outputs of *more* characters; None if it may. Its
-    `onFailure` steps have as much room again, so that they can still report the failure. FL-14.
+    The reason why the execution may not hold outputs of *more* characters; None if it may. The
+    execution's `onFailure` steps have as much room again, so that they can still report the
+    failure. FL-14.
     """
     size = run.outputs_size + more
     if size <= _most(run):

@@ -121,8 +121,8 @@ def standing(
     trigger: Trigger, owner: Account | None, watched: bool, next_at: EpochMs | None
 ) -> TriggerStanding:
     """
-    The present state of *trigger*. *watched*: whether the workflow that it waits for exists and is
-    visible to its owner.
+    The present state of *trigger*. *watched*: whether the workflow that *trigger* waits for exists
+    and is visible to the trigger's owner.
     """
     if blocked := blocked_by(trigger.spec, owner):
         return TriggerStanding(TriggerState.BLOCKED, SAYS[blocked], next_at)
