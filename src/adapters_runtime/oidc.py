@@ -234,7 +234,9 @@ def _url(metadata: dict[str, Any], name: str) -> str:
 
 
 def _load_libraries() -> ssl.SSLContext:
-    """Load libraries and certificates, which takes a fraction of a second, so in a thread."""
+    """
+    Load libraries and certificates. Called in a thread, because that takes a fraction of a second.
+    """
     import authlib.integrations.httpx_client
     import authlib.oidc.core  # noqa: F401
 

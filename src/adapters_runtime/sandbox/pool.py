@@ -78,7 +78,7 @@ class Pools(Generic[K, S]):
         self._pools[profile].spares.append(spare)
 
     def forget(self, spare: S) -> None:
-        """Remove *spare*, which is dead, from its pool."""
+        """Remove the dead *spare* from its pool."""
         for pool in self._pools.values():
             if spare in pool.spares:
                 pool.spares.remove(spare)

@@ -73,9 +73,9 @@ def agreed(known: HeldTime, other: HeldTime | None, steady: int) -> HeldTime:
 
 def restarted(known: HeldTime, seen: int, wall: int, steady: int) -> HeldTime:
     """
-    The readings after a restart of the machine, whose steady clock has begun anew, from the
-    readings of an earlier process at *seen*. Only the wall clock shows how much time has passed; if
-    the wall clock went back, no time has passed.
+    The readings after a restart of the machine, from the readings of an earlier process at *seen*.
+    The steady clock has begun anew. Only the wall clock shows how much time has passed; if the wall
+    clock went back, no time has passed.
     """
     passed = max(wall - (known.offset + seen), 0)
     shift = steady - passed - seen

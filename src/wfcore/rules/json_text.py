@@ -66,8 +66,8 @@ def parse_object(body: bytes, reader: Reader = kept, quick: Quick = strict_json)
 
 def refuse_repeated_keys(body: bytes, value: Json) -> None:
     """
-    Raises `InvalidInput` if an object in *body*, whose value is *value*, repeats a key: readers
-    differ in which of two equal keys they take. AP-26.
+    Raises `InvalidInput` if an object in *body* repeats a key: readers differ in which of two equal
+    keys they take. *value*: the value of *body*. AP-26.
 
     Outside of strings each key has one colon. So with as many colons as keys, no key is repeated;
     otherwise a slow reader finds the repeated key.

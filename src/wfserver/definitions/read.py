@@ -45,7 +45,7 @@ class DefinitionText:
         return checked(self.content, self.source, runs_here=runs_here, javascript=javascript)
 
     def located(self, error: InvalidDefinition) -> InvalidDefinition:
-        """*error*, which only the store can find, with the lines of its mistakes."""
+        """*error*, which only the store can raise, with the lines of its mistakes."""
         _, lines = load_definition_text(self.content, self.source)
         return with_lines(error, lines, self.source)
 

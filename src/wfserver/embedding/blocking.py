@@ -46,8 +46,8 @@ class Handle:
         """
         Carry out *use_case* with the `services` and the arguments.
 
-        Raises `RuntimeError` in a coroutine of this handle's own loop, which would wait for itself,
-        in a process that was forked off, and after the handle is closed.
+        Raises `RuntimeError` in a coroutine of this handle's own loop (the loop would wait for
+        itself), in a process that was forked off, and after the handle is closed.
         """
         if threading.get_ident() == self._thread:
             raise RuntimeError(

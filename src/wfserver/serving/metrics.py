@@ -110,7 +110,7 @@ GAUGES: Mapping[str, str] = {
     "wfcore_cache_lookups_total": "Reads of records by key.",
     "wfcore_cache_decoded_total": "Reads by key that found nothing current and decoded a row.",
 }
-"""The gauges, which are read on request, with their descriptions."""
+"""The gauges with their descriptions. Gauges are read on request."""
 
 
 class ServerMetrics:

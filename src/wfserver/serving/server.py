@@ -291,7 +291,7 @@ async def _engine(
 
 @asynccontextmanager
 async def _announced(services: Services, address: str) -> AsyncIterator[None]:
-    """Show this server, which takes no executions, to other servers and operators."""
+    """Show this server to other servers and operators, although it takes no executions."""
     id = services.ids.new("api", services.clock.now())
     presence = NodePresence(services, new_node(services, id, 0, able=(), address=address))
     task = asyncio.create_task(presence.run(), name=presence.loop.name)

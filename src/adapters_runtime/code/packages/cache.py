@@ -55,7 +55,9 @@ class FolderCache:
         return self._root / key
 
     def find(self, key: str) -> Entry | None:
-        """The entry *key*, which counts as used now, or None if it does not exist."""
+        """
+        The entry *key*, or None if it does not exist. An entry that is found counts as used now.
+        """
         entry = self._entry(key)
         if entry and entry.idle_s > _TOUCH_S:
             with suppress(OSError):

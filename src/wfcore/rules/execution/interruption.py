@@ -5,8 +5,9 @@ A step that was in flight may have done half of its work, and nobody knows which
 may begin the step again only if no outsider can cause that: for executions started by hand, by a
 schedule or by a chain. The promise covers all the work, so a child follows the trigger of the
 *root* of its family rather than that of its parent. Whatever the root allows, an author may forbid
-it for a step with `onInterrupt: fail`. The trigger of the root is passed down to children and not
-read from the parent: retention may have removed the parent, and the rule reads one record only.
+the resumption for a step with `onInterrupt: fail`. The trigger of the root is passed down to
+children and not read from the parent: retention may have removed the parent, and the rule reads one
+record only.
 """
 
 from collections.abc import Sequence
