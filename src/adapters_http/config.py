@@ -64,16 +64,18 @@ class HealthCheck:
 @frozen
 class HttpConfig:
     """
-    The settings.
+    The settings of the HTTP adapter.
 
-    `public_url`: the URL by which clients reach this application, a mount's path included; None:
-    taken from the request.
+    `public_url`: the URL by which clients reach this application, with the path of a mount; None:
+    the URL is taken from the request.
     `lifespan`: entered at start, left at the end (worker, store).
     `ready`: raises `StoreUnavailable` or `NotReady` while not ready; None: the store must answer.
     `stage`: the present phase; called with every start and by waiting requests.
-    `gauges`: values of the metrics page beside the requests; `gauge_help` describes each family.
+    `gauges`: the values that the metrics page has beside the counters of requests; `gauge_help`
+    describes each family.
     `counted`: a registry with counters of the application, for the same page.
-    `of_all`: returns the metrics of all processes by number, given a function for its own.
+    `of_all`: returns the metrics of all processes by number, given a function for the metrics of
+    this process.
     `checks`: the checks of the machine for the page about health.
     `trusted_proxies`: the proxies whose `X-Forwarded-For`, `-Proto` and `-Host` are believed.
     `allowed_hosts`: the accepted names in `Host`, in lower case, without port; None: any name.
@@ -81,12 +83,13 @@ class HttpConfig:
     `console_edits`: whether a session may change a workflow, on its page or by API.
     `read_definition`: reads a definition from text; raises `InvalidDefinition` with lines. None:
     no workflow can be changed.
-    `definition_warnings`: returns what a definition needs and this server lacks.
-    `console`: whether there are pages for people; if not, their paths are 404.
+    `definition_warnings`: returns a warning for each need of a definition that this server lacks.
+    `console`: whether there are pages for people; without pages their paths are 404.
     `agents`: whether agents can call workflows at `/mcp`, which needs the extra `mcp`.
-    `mail`: the notifier whose channel `mail` sends links for signing in; None: there are none.
-    `sign_on`: the identity provider for signing in; None: there is none.
-    `frame_ancestors`: the origins that may frame the pages, `https://example.org`; none by default.
+    `mail`: the notifier whose channel `mail` sends links for signing in; None: no links are sent.
+    `sign_on`: the identity provider for signing in; None: there is no provider.
+    `frame_ancestors`: the origins that may frame the pages, `https://example.org`; by default
+    no origin.
     `probes_only`: whether only probes and metrics are answered.
     `login`: called if a request carries no key of this server; None: keys and sessions only.
     `tracing`: makes spans of requests; None: there are no spans.

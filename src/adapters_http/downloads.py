@@ -91,7 +91,7 @@ async def download_response(
     """
     The response with the content of *artifact*: 200, 206, or 416; with *head* without content.
 
-    Raises what *read* raises before its first chunk, usually `NotFound`.
+    Raises the errors that *read* raises before its first chunk, usually `NotFound`.
     """
     etag = f'"{artifact.sha256}"'
     wanted = parse_range(range_header, artifact.size)

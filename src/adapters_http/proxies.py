@@ -18,7 +18,7 @@ class Proxies:
     def resolve(self, scope: Scope) -> Scope:
         """
         *scope* with the client, scheme and `Host` that the trusted proxies report; *scope* itself
-        if it did not come from a trusted proxy. `Forwarded` is ignored.
+        if the request did not come from a trusted proxy. `Forwarded` is ignored.
         """
         peer = address_of(scope["client"][0]) if self.trusted and scope.get("client") else None
         if peer is None or not self._trusts(peer):

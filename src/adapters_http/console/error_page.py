@@ -31,9 +31,9 @@ def error_page(
     retry_s: int | None = None,
 ) -> str:
     """
-    The page of an error with advice. For a 401 it is the form for signing in, which leads back to
-    this page. *personal*: the page of a personal link. *retry_s*: the seconds until another try may
-    succeed.
+    The page of an error with advice. The page of a 401 is the form for signing in, which leads back
+    to this page. *personal*: the page of a personal link. *retry_s*: the seconds until another try
+    may succeed.
     """
     speak(request)
     if status == HTTPStatus.UNAUTHORIZED:

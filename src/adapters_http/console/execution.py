@@ -46,7 +46,7 @@ EVENTS = 50
 
 
 async def show(request: Request) -> Response:
-    """The page, with the details of a step if the address names one."""
+    """The page, with the details of a step if the address names a step."""
     whole = await read_whole(request.services, request.who, request.params["id"])
     run, at = whole.run, whole.explained.at
     picture = picture_of(whole)

@@ -38,7 +38,7 @@ _RULE = re.compile(r" [A-Z]{2}-\d+(?: to [A-Z]{2}-\d+)?(?:, [A-Z]{2}-\d+)*\.")
 
 
 def operation_of(route: Route, schemas: Schemas) -> Schema:
-    """The operation that *route* is; adds the shapes that it refers to to *schemas*."""
+    """The operation for *route*. Adds to *schemas* the shapes to which the operation refers."""
     tag = next(named for word, (named, _) in TAGS.items() if word in route.path)
     retained = "_retained" if "webhook-trigger/{id}" in route.path else ""
     deed = re.sub(f"_{tag.lower().removesuffix('s')}s?$", "", route.handler.__name__)

@@ -14,7 +14,7 @@ response of any size is always allowed. Decision 71.
 
 The parser, llhttp, refuses requests that break the grammar: folded fields, bare line feeds, two
 lengths, a length beside chunks. This module has the checks that only a server can make, so that
-this server and a proxy in front of it never read one request as two different ones.
+this server and a proxy in front of it never read one request as two different requests.
 """
 
 import asyncio
@@ -349,7 +349,7 @@ def head_of(status_line: bytes, fields: Sequence[tuple[bytes, bytes]]) -> bytes:
 
 def forgive_lost_clients(loop: asyncio.AbstractEventLoop) -> None:
     """
-    Log an error of a transport whose client left without a traceback: such an error is not a
+    Log the errors of transports whose clients left, without a traceback: such an error is not a
     defect.
     """
 

@@ -2,17 +2,17 @@
 The HTTP/1.1 transport, hardened: slow, incomplete and oversized requests end in time.
 
 uvicorn waits for ever for the rest of a request. This subclass of its httptools protocol adds one
-timer per connection. The timer starts when a head or a body is awaited, and stops when it is
-complete; single bytes do not extend it:
+timer per connection. The timer starts when a head or a body is awaited, and stops when the
+head or body is complete; single bytes do not extend the time:
 
-- no head, or half of one, within `Limits.head_s`: closed;
+- no head, or half a head, within `Limits.head_s`: closed;
 - half a body within `Limits.body_s`: 408 (the application's own guard is a second faster);
-- a head over `max_head` bytes or `max_fields` fields: 431, without reading the rest;
-- a body that goes on after the response to its request: up to `discard_bytes` are discarded, so
-  that the client can read the response (a 413, say) and go on; if the connection ends with that
+- a head over `max_head` bytes or `max_fields` fields: 431, without reading further bytes;
+- a body that continues after the response to its request: up to `discard_bytes` are discarded, so
+  that the client can read the response (a 413, say) and continue; if the connection ends with that
   response, for `linger_s` at most;
-- a head that the parser accepts and `connections.problem_of` does not: 400 or 501;
-- a response of which the client takes nothing for `stall_s`: the connection ends.
+- a head that the parser accepts but `connections.problem_of` refuses: 400 or 501;
+- a response of which the client takes no byte for `stall_s`: the connection ends.
 
 A request starts only after the client has taken the previous response, so at most one response of
 each connection waits in memory. `connections` bounds the number of connections and the bytes that
@@ -325,7 +325,7 @@ class HardenedProtocol(HttpToolsProtocol):
         self._hang_up()
 
     def _disconnect(self) -> None:
-        """Report to the application, if it waits for the body, that the client left."""
+        """Report to an application that waits for the body that the client left."""
         if self._answering:
             self.cycle.disconnected = True
             self.cycle.message_event.set()

@@ -179,7 +179,10 @@ class PostgresClaim:
         )
 
     def _choose(self, state: ClaimState, limit: int) -> list[str]:
-        """The ids of the executions whose turn it is, one for each free place."""
+        """
+        The ids of the executions to take, by the turns of their accounts: one id for each free
+        place.
+        """
         held, served = state.held.copy(), dict(state.served)
         due = {owner: iter(line) for owner, line in state.waiting.items()}
         first = {owner: next(line) for owner, line in due.items()}

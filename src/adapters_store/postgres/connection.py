@@ -38,8 +38,8 @@ The errors of a transaction that the server ended because several transactions b
 """
 LOST_RACES = (*CLASHES, asyncpg.UniqueViolationError, asyncpg.CardinalityViolationError)
 """
-The errors of a transaction that was slower than another one, or that wanted the same rows in
-another order. A new read may succeed.
+The errors of a transaction that was slower than another transaction, or that wanted the same rows
+in another order. A new read may succeed.
 """
 
 CONNECT_S = 4.5

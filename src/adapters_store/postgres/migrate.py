@@ -3,7 +3,7 @@ The owner of a database and its schema, checked before anything is written.
 
 The first schema is `schema.sql`; each migration after it is a numbered file in `migrations`. One
 process at a time checks and migrates. All missing migrations run in one transaction, so that no
-other program, even an older one, sees half of a schema.
+other program, even an older program, sees half of a schema.
 """
 
 from pathlib import Path

@@ -4,7 +4,7 @@ Reads: each read is a request to the server, unless the cache knows that a recor
 Decoded records are kept as by SQLite's store, and count as current in one of three ways:
 
 - accounts, keys, workflows and webhooks while the number in `changes` is the same; requests that
-  arrive together read it together, and none before it has arrived;
+  arrive together share one read of that number, which begins after their arrival;
 - executions, approvals and triggers if the row has the version that is known; then the server
   sends nothing else;
 - definitions always: they never change.

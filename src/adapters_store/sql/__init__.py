@@ -1,1 +1,3 @@
-"""What both databases share: records as rows, statements, queries and the unit of work."""
+"""
+The parts that both databases share: records as rows, statements, queries and the unit of work.
+"""

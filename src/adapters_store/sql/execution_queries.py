@@ -195,7 +195,10 @@ class Executions:
         return None
 
     def _doable(self, able: Collection[str]) -> tuple[str, Any]:
-        """The condition for what a worker with the words *able* can do, and its value."""
+        """
+        The condition that a worker with the capabilities *able* can run an execution, and its
+        value.
+        """
         raise NotImplementedError
 
     async def ended_before(self, at: EpochMs, limit: int) -> Sequence[str]:

@@ -1,9 +1,9 @@
 """
 Concurrency groups: the transaction that claims counts rows to see whether a group has room.
 
-A new execution is queued if its group is full (see `execution_rows`). Whatever may make room (an
-end, another limit) marks the group in the same transaction; the next claim counts only the marked
-groups, so the cost of a claim does not depend on how many executions wait.
+A new execution is queued if its group is full (see `execution_rows`). Every change that may make
+room (an end, another limit) marks the group in the same transaction; the next claim counts only the
+marked groups, so the cost of a claim does not depend on how many executions wait.
 """
 # ruff: noqa: S608 - only constant text of this package is put together
 

@@ -180,7 +180,7 @@ class ApprovalKind(Kind[Approval]):
 
     whole = """body || coalesce('\n' ||
         (SELECT d.body FROM approval_details d WHERE d.id = approvals.id), '')"""
-    """No cell has a line break: a sealed one is base64, and one in clear is compact JSON."""
+    """No cell has a line break: a sealed cell is base64, a cell in clear is compact JSON."""
     _DETAILS = ("groups", "history", "attachments", "fields", "answers")
     _PUT = insert(
         "approval_details", ("id", "body"), " ON CONFLICT (id) DO UPDATE SET body = excluded.body"

@@ -1,13 +1,13 @@
 """
-Ended executions, packed: head, results, variables and events of each in one cell.
+Ended executions, packed: head, results, variables and events of each execution in one cell.
 
-An ended execution is hardly ever written again, and most of its rows repeats itself: names of
-fields, kinds of events, instants, keys and seals of cells. So `pack` replaces body, output,
-callback URL, results, variables and events of an execution by one compressed and sealed cell,
-`executions.packed`. Columns of lists and indexes stay.
+An ended execution is hardly ever written again, and most of the text in its rows is repetition:
+names of fields, kinds of events, instants, keys and seals of cells. So `pack` replaces body,
+output, callback URL, results, variables and events of an execution by one compressed and sealed
+cell, `executions.packed`. Columns of lists and indexes stay.
 
-**The cell** is a header of five bytes (the version of the form, whose highest bit says whether the
-rest is sealed; the number of the last event) and four lines of JSON, compressed with a dictionary
+**The cell** is a header of five bytes (the version of the form, whose highest bit is set if the
+cell is sealed; the number of the last event) and four lines of JSON, compressed with a dictionary
 of typical text: the body with variables and callback URL; the results of the steps without the
 values in `apart`; the values that lists leave out; the events.
 

@@ -85,8 +85,8 @@ class Where:
 @frozen
 class Listing:
     """
-    A list that is shown in pages. *table* has the alias `r`; *order* names two of its columns;
-    *computed* gives the expressions of columns that the table lacks.
+    A list that is shown in pages. *table* has the alias `r`; *order* names two columns of the
+    table; *computed* gives the expressions of columns that the table lacks.
 
     Each row of a page starts with the exact total (NULL after a cursor) and the values of the row
     in the columns *order*; an empty page consists of the total alone. If more rows follow, the

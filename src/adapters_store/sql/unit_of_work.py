@@ -26,11 +26,11 @@ from wfcore.time import Now
 
 R = TypeVar("R")
 _NARROW = 4
-"""The columns of a narrow row: version, body, and a key of up to two columns."""
+"""The most columns of a narrow row: version, body, and a key of up to two columns."""
 _PLACED = 3
 """
-The columns before those of a record in a row of a `Listing`: the total and the two values of its
-order.
+The number of columns before the columns of the record in a row of a `Listing`: the total and the
+two values of the order.
 """
 
 

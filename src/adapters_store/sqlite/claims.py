@@ -6,15 +6,15 @@ process or another (the transaction is IMMEDIATE). A claim runs in four steps:
 
 1. `admit_waiting` admits executions that wait in a concurrency group with room, so that the rest of
    the claim reads only one column (`queued`).
-2. `_questions` finds each account that has something due, with the due time of its earliest
-   execution. It walks the index once per *account*, not per execution: a million queued executions
-   of one account cost as much as one. A claim of particular executions, or of those that a worker
-   is able to run, walks over those alone.
-3. Accounts take turns: the one with the fewest held slots first, then the one that was served
-   longest ago, then the earliest due time. `Slots.admits` keeps the last free slot for an account
-   that holds none while others have had work lately (decision 61).
+2. `_questions` finds each account with a due execution, and the due time of its earliest execution.
+   The query walks the index once per *account*, not per execution: a million queued executions of
+   one account cost as much as one execution. A claim of particular executions, or of executions
+   that a worker is able to run, walks over these executions alone.
+3. Accounts take turns. The account with the fewest held slots comes first, then the account that
+   was served longest ago, then the earliest due time. `Slots.admits` keeps the last free slot for
+   an account without a slot while other accounts have had work lately (decision 61).
 4. `TAKE` writes worker, lease and a fencing number one higher. Every later write of that worker
-   names the number; a write with an old one matches no row and is `Stale`.
+   names the number; a write with an old number matches no row and is `Stale`.
 
 A lease is only a promise about time. The lock file of a worker (`workers`) shows sooner that its
 process has ended. The fencing number really prevents double work: a worker that comes back after

@@ -20,9 +20,9 @@ DOABLE = """NOT EXISTS (SELECT 1 FROM json_each(capabilities)
 
 def total_of(where: ExecutionFilter) -> tuple[str, Sequence[Any]] | None:
     """
-    The number of executions by tallies; None where tallies do not help. They do not help for the
-    executions of all accounts since some day: no index has the unfinished executions of all
-    accounts by time.
+    An expression for the number of executions by tallies, with its values; None if tallies do not
+    help. Tallies do not help for the executions of all accounts since some day: no index has the
+    unfinished executions of all accounts by time.
     """
     of_all = where.owner_id is None and where.workflow_id is None and where.since is not None
     if where.id_end is not None or of_all or excludes_ended(where.statuses):

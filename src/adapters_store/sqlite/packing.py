@@ -108,7 +108,8 @@ def pack(
 ) -> Sequence[str]:
     """
     Pack the executions of *ids* that have ended, seal them with *sealer*, and return their ids.
-    *opener* opens their rows. A packed execution, or one that cannot be read, stays unchanged.
+    *opener* opens their rows. An execution that is packed already, or cannot be read, stays
+    unchanged.
     """
     values = (text_of(list(ids)),)
     try:
