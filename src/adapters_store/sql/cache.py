@@ -85,7 +85,7 @@ class KnownRecord:
 class RecordCache:
     """
     Decoded records by table and key, limited by their approximate size in bytes. A record of more
-    than `limit` bytes is not stored; each change of such an execution writes all its steps again.
+    than `limit` bytes is not stored; each change of such a record writes all its steps again.
     `lookups`: the reads by key; `decoded`: the reads that had to decode a row.
     """
 
