@@ -26,7 +26,7 @@ from wfcore.testing.builders import NOW
 from wfserver.serving.memory import settle_memory
 
 STEPS = 4
-ADD_TWO = f"{ADD_EVENT['events']}, (?, ?, ?, ?, ?)"
+ADD_TWO = f"{ADD_EVENT['events'].one}, (?, ?, ?, ?, ?)"
 DATA = '{"step":"step_1"}'
 STEP = '{"name":"step_1","status":"COMPLETED","started_at":1700000000000,"attempts":1}'
 

@@ -158,13 +158,13 @@ async def test_an_error_says_what_would_make_the_right_argument() -> None:
 @pytest.mark.parametrize(
     ("wrong", "says"),
     [
-        (lambda: wfcore.Decide("a", "approve", API), "asked.decision must be .*, not str"),
-        (lambda: wfcore.Decide("a", wfcore.Approve, API), "asked.decision must be .*, not type"),
+        (lambda: wfcore.Decide("a", "approve", API), "decision.decision must be .*, not str"),
+        (lambda: wfcore.Decide("a", wfcore.Approve, API), "decision.decision must be .*, not type"),
         (
             lambda: wfcore.Decide("a", wfcore.Approve([1]), API),
-            r"asked.decision.edited must be of type Mapping\[str, Json\] \| None, not list of int",
+            r"decision.decision.edited must be of type Mapping\[str, Json\] \| None, not list of int",
         ),
-        (lambda: wfcore.Decide("a", wfcore.Reject(), API, comment=5), "asked.comment must be"),
+        (lambda: wfcore.Decide("a", wfcore.Reject(), API, comment=5), "decision.comment must be"),
     ],
 )
 async def test_a_wrong_field_of_an_argument_is_named(wrong: Any, says: str) -> None:

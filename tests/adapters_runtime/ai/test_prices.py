@@ -125,10 +125,10 @@ def refused(*args, **more): raise SystemExit("the network was used")
 socket.socket.connect = socket.getaddrinfo = refused
 from adapters_runtime.ai.prices import PriceList
 from adapters_runtime.ai.providers import providers_from
-from wfcore.ports.models import Answer
+from wfcore.ports.models import ModelReply
 assert not {"genai_prices", "httpx2", "jsonschema_rs"} & sys.modules.keys()
 prices = PriceList({}, providers_from({"OPENAI_API_KEY": "k"}))
-print(asyncio.run(prices.cost("openai:gpt-4o-mini", Answer("", 1_000_000, 0))))
+print(asyncio.run(prices.cost("openai:gpt-4o-mini", ModelReply("", 1_000_000, 0))))
 """
 
 

@@ -270,7 +270,7 @@ async def test_how_many_executions_went_is_told_once(
     async def retain(*_: object) -> DeletionPiece:
         return pieces.pop(0)
 
-    monkeypatch.setattr(retention, "retain", retain)
+    monkeypatch.setattr(retention, "delete_expired", retain)
     loop = Retention(world.services)
     pauses = [await loop._round() for _ in range(4)]
     assert pauses[2:] == [retention.INTERVAL_S] * 2
