@@ -37,6 +37,7 @@ READ = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
 WRITE = "BEGIN ISOLATION LEVEL READ COMMITTED"
 LOCK = "SELECT id FROM turn FOR UPDATE"
 CLOCK = "SELECT (extract(epoch FROM clock_timestamp()) * 1000)::bigint"
+CLOCKS: dict[str, list[float]] = {}  # by server: how far ahead of ours its clock is, and last told
 ONE = "SELECT key, row FROM store_rows WHERE kind = $1 AND address = $2"
 ALL = "SELECT key, row FROM store_rows WHERE kind = $1"
 DELETE = """DELETE FROM store_rows
@@ -112,8 +113,7 @@ class Database:
     def __init__(self, url: str) -> None:
         self._reader, self._writer = Session(url), Session(url)
         self._step = threading.local()
-        self._ahead = 0.0
-        self._latest = 0
+        self._clock = CLOCKS.setdefault(url, [0, 0])
         self._closed = False
         self.tables: Mapping[str, Table] = {name: Table(name, self.session) for name in ROWS}
 
@@ -124,8 +124,9 @@ class Database:
 
     def now(self) -> EpochMs:
         """The server's time in ms: as measured last, and never less than before."""
-        self._latest = max(self._latest, int(self._ahead + time.monotonic() * 1000))
-        return EpochMs(self._latest)
+        ahead, latest = self._clock
+        self._clock[1] = max(latest, int(ahead + time.monotonic() * 1000))
+        return EpochMs(int(self._clock[1]))
 
     async def gate(
         self, name: str, about: object, apply: Callable[[], R], *, writes: bool = False
@@ -145,7 +146,7 @@ class Database:
             session.begin(WRITE if session is self._writer else READ)
             if session is self._writer:
                 session(LOCK)
-                self._ahead = session(CLOCK)[0][0] - time.monotonic() * 1000
+                self._clock[0] = session(CLOCK)[0][0] - time.monotonic() * 1000
             result = apply()
             session("COMMIT")
         except FAILURES as error:

@@ -162,7 +162,7 @@ async def test_an_error_says_what_would_make_the_right_argument() -> None:
         (lambda: wfcore.Decide("a", wfcore.Approve, API), "decision.decision must be .*, not type"),
         (
             lambda: wfcore.Decide("a", wfcore.Approve([1]), API),
-            r"decision.decision.edited must be of type Mapping\[str, Json\] \| None, not list of int",
+            r"decision.edited must be of type Mapping\[str, Json\] \| None, not list of int",
         ),
         (lambda: wfcore.Decide("a", wfcore.Reject(), API, comment=5), "decision.comment must be"),
     ],

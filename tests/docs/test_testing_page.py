@@ -63,7 +63,7 @@ def asked_of_authors(suite: type[Any]) -> set[str]:
         if name.startswith("test_"):
             given = {one for mark in getattr(test, "pytestmark", ()) for one in names(mark.args[0])}
             wanted |= set(inspect.signature(test).parameters) - given
-    return wanted - GIVEN
+    return {one for one in wanted - GIVEN if not one.startswith("given_")}
 
 
 def names(parametrized: Any) -> list[str]:

@@ -103,7 +103,8 @@ def addresses(site: Site) -> list[str]:
         *("/inbox", "/inbox?view=decided", "/executions", "/workflows", "/approvals/nothing"),
         *(flow, f"{flow}/start", f"{edited}/versions/1", f"{edited}/edit"),
         *(f"/executions/{id}" for id in ids.values()),
-        *(f"/executions/redrive?id={bad}", f"/executions/{bad}/compare/{good}"),
+        *(f"/executions/redrive?id={bad}", f"/executions/{bad}/redrive"),
+        f"/executions/{bad}/compare/{good}",
         *(f"/executions/{bad}/steps/fraud_model", f"/executions/{ids['running']}/steps/bank_limit"),
         *(f"/operate/{name.format(**known)}" for name in OPERATED),
     ]
