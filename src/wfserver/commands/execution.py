@@ -70,9 +70,7 @@ def execution_command() -> None:
 @execution_command.command("start")
 @click.argument("workflow")
 @inputs
-@click.option(
-    "--like", metavar="ID", help="With the inputs of that execution."
-)
+@click.option("--like", metavar="ID", help="With the inputs of that execution.")
 @_wait
 @pass_invocation
 def start(
