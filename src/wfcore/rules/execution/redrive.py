@@ -16,7 +16,7 @@ from that one up to the approval have ended, since a list goes on step by step. 
 is touched, and steps in other branches or rounds of a loop are not affected. AP-31.
 """
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from enum import StrEnum
 from itertools import zip_longest
@@ -37,7 +37,7 @@ from wfcore.model.workflow import (
 )
 from wfcore.rules.canonical import canonical, digest
 from wfcore.rules.execution.plan import StepAt, branches_of
-from wfcore.rules.execution.scope import name_of, prefix_of
+from wfcore.rules.execution.scope import name_of, prefix_of, round_prefix
 from wfcore.time import EpochMs, later
 
 FROM = frozenset({ExecutionStatus.FAILED, ExecutionStatus.CANCELLED, ExecutionStatus.INTERRUPTED})
@@ -48,6 +48,8 @@ The states from which an execution can be redriven; from COMPLETED only if the f
 """
 
 Results = Mapping[str, StepResult]
+Rounds = Mapping[str, Sequence[int]]
+"""The numbers of the rounds of each loop, by the key of the loop."""
 Steps = tuple[Step, ...]
 
 
@@ -139,24 +141,24 @@ def times_begun(line: Sequence[Execution]) -> Mapping[str, int]:
     """
     counts: Counter[str] = Counter()
     for run, older in zip_longest(line, line[1:]):
+        known = set(_ends(older)) if older else set()
         for key, result in _every_result(run):
-            if older is None or not _was_kept(result, older, key):
+            if (key, result.started_at, result.completed_at) not in known:
                 counts[key] += result.tries
     return counts
+
+
+def _ends(run: Execution) -> Iterator[tuple[str, EpochMs, EpochMs]]:
+    """Key, start and end of each result that has ended: by these a kept result is recognised."""
+    for key, result in _every_result(run):
+        if result.completed_at is not None:
+            yield key, result.started_at, result.completed_at
 
 
 def _every_result(run: Execution) -> Iterator[tuple[str, StepResult]]:
     """The results of all rounds, by the key of the step."""
     yield from run.step_results.items()
     yield from ((key.partition("/")[2], result) for key, result in run.put_aside.items())
-
-
-def _was_kept(result: StepResult, older: Execution, key: str) -> bool:
-    times = result.started_at, result.completed_at
-    earlier = (one for at, one in _every_result(older) if at == key)
-    return result.completed_at is not None and any(
-        (one.started_at, one.completed_at) == times for one in earlier
-    )
 
 
 class _Keeper:
@@ -170,6 +172,7 @@ class _Keeper:
         self._way = way
         self._same_inputs = same_inputs
         self._reached = False
+        self._rounds = _rounds_of(results)
         self.kept: dict[str, StepResult] = {}
 
     def list(self, steps: Steps, before: Steps, prefix: str) -> str | None:
@@ -205,8 +208,7 @@ class _Keeper:
         if result is None or type(at.step) is not type(twin):
             return False
         if self._stays(at, twin, result):
-            self.kept[at.key] = result
-            self.kept |= {key: self._results[key] for key in keys_inside(at, self._results)}
+            self.kept |= {key: self._results[key] for key in _keys(at, self._results, self._rounds)}
             return True
         self._enter(at, twin, result)
         return False
@@ -215,7 +217,9 @@ class _Keeper:
         """Whether the step's result is kept as it is, with all results inside of the step."""
         if not _finished(result, at.step.continue_on_error) or at.step.name in self._way:
             return False
-        asked = any(self._is_asked(*one) for one in _approvals(at, twin, self._results))
+        asked = any(
+            self._is_asked(*one) for one in _approvals(at, twin, self._results, self._rounds)
+        )
         return not asked and _same_inside(at.step, twin)
 
     def _is_asked(self, at: StepAt, twin: Step | None) -> bool:
@@ -315,7 +319,7 @@ def _shape(step: Step) -> object:
 
 
 def _approvals(
-    at: StepAt, twin: Step | None, results: Results
+    at: StepAt, twin: Step | None, results: Results, rounds: Rounds
 ) -> Iterator[tuple[StepAt, Step | None]]:
     """Each approval that has a result, with its twin: the step itself, or steps inside of it."""
     if isinstance(at.step, ApprovalStep):
@@ -324,31 +328,32 @@ def _approvals(
         return
     inside = [one for _, steps in lists_of(at.step) for one in steps]
     twins = {} if twin is None else {one.name: one for _, s in lists_of(twin) for one in s}
-    for prefix in _prefixes(at, results):
+    for prefix in _prefixes(at, rounds):
         for step in inside:
-            yield from _approvals(StepAt(step, prefix), twins.get(step.name), results)
+            yield from _approvals(StepAt(step, prefix), twins.get(step.name), results, rounds)
 
 
-def _prefixes(at: StepAt, results: Results) -> Sequence[str]:
+def _rounds_of(results: Results) -> Rounds:
+    """The rounds of each loop that have a result, in one pass: loops may have thousands."""
+    found: dict[str, set[int]] = defaultdict(set)
+    for key in results:
+        loop = key
+        while "." in loop:
+            loop, number, _ = loop.rsplit(".", 2)
+            found[loop].add(int(number))
+    return {loop: sorted(rounds) for loop, rounds in found.items()}
+
+
+def _prefixes(at: StepAt, rounds: Rounds) -> Iterator[str]:
     """The prefixes of the keys inside of a step; for a loop, one prefix for each round."""
-    if not isinstance(at.step, LoopStep):
-        return [at.prefix]
-    start = f"{at.key}."
-    rounds = {key[len(start) :].partition(".")[0] for key in results if key.startswith(start)}
-    return [f"{start}{number}." for number in sorted(rounds, key=int)]
-
-
-def keys_inside(at: StepAt, results: Results) -> Iterator[str]:
-    """The keys of all results inside of a step."""
     if isinstance(at.step, LoopStep):
-        yield from (key for key in results if key.startswith(f"{at.key}."))
-        return
-    for _, steps in lists_of(at.step):
-        for step in steps:
-            inner = StepAt(step, at.prefix)
-            if inner.key in results:
-                yield inner.key
-            yield from keys_inside(inner, results)
+        return (round_prefix(at.key, number) for number in rounds.get(at.key, ()))
+    return iter((at.prefix,))
+
+
+def _keys(at: StepAt, results: Results, rounds: Rounds) -> Iterator[str]:
+    """The keys of the results of a step and of all steps inside of it."""
+    return (one.key for one in _nodes((at.step,), at.prefix, rounds) if one.key in results)
 
 
 def _fates(
@@ -361,8 +366,8 @@ def _fates(
     """
     The fate of each step, in the order of the text, rounds by number; then the steps that are gone.
     """
-    listed = set[str]()
-    for at in _nodes(definition.steps, "", results):
+    listed, rounds = set[str](), _rounds_of(results)
+    for at in _nodes(definition.steps, "", rounds):
         listed.add(at.key)
         count = begun.get(at.key, 0)
         if at.key in kept and kept[at.key].awaits is None:
@@ -372,18 +377,18 @@ def _fates(
         else:
             fate = StepFate.ASKED if isinstance(at.step, ApprovalStep) else StepFate.AGAIN
         yield PlannedStep(at.key, fate, count)
-    for at in _nodes(before.steps, "", results):
+    for at in _nodes(before.steps, "", rounds):
         if at.key in results and at.key not in listed:
             yield PlannedStep(at.key, StepFate.GONE, begun.get(at.key, 0))
 
 
-def _nodes(steps: Steps, prefix: str, results: Results) -> Iterator[StepAt]:
+def _nodes(steps: Steps, prefix: str, rounds: Rounds) -> Iterator[StepAt]:
     for step in steps:
         at = StepAt(step, prefix)
         yield at
-        for inner in _prefixes(at, results):
+        for inner in _prefixes(at, rounds):
             for _, inside in lists_of(step):
-                yield from _nodes(inside, inner, results)
+                yield from _nodes(inside, inner, rounds)
 
 
 def put_aside(definition: Definition, run: Execution, key: str, goto: str) -> tuple[str, ...]:
@@ -393,12 +398,12 @@ def put_aside(definition: Definition, run: Execution, key: str, goto: str) -> tu
     """
     steps = _list_with(definition.steps, name_of(key))
     names = [step.name for step in steps]
-    found: list[str] = []
-    for step in steps[names.index(goto) : names.index(name_of(key)) + 1]:
-        at = StepAt(step, prefix_of(key))
-        if at.key in run.step_results:
-            found += (at.key, *keys_inside(at, run.step_results))
-    return tuple(found)
+    results, rounds = run.step_results, _rounds_of(run.step_results)
+    return tuple(
+        found
+        for step in steps[names.index(goto) : names.index(name_of(key)) + 1]
+        for found in _keys(StepAt(step, prefix_of(key)), results, rounds)
+    )
 
 
 def revisions_of(run: Execution, key: str) -> int:

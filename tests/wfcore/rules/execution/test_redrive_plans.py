@@ -342,3 +342,31 @@ def test_what_a_definition_says_differently_is_listed():
     documents = document_of(builders.definition(both)), document_of(new)
     assert [*changed_fields(*documents)] == ["description", "a: source"]
     assert [*changed_fields(documents[0], documents[0])] == []
+
+
+class Counted(dict):
+    """Results that count how often somebody goes through all of them."""
+
+    passes = 0
+
+    def __iter__(self):
+        self.passes += 1
+        return super().__iter__()
+
+    def items(self):
+        self.passes += 1
+        return super().items()
+
+
+def test_a_plan_goes_through_the_results_a_few_times_however_many_rounds_there_are():
+    """EX-35: loops in loops have thousands of results, and a redrive is decided in one turn."""
+    inner = LoopStep("inner", [1, 2], "j", (a,))
+    definition = builders.definition(LoopStep("outer", [*range(50)], "i", (inner, b)))
+    results = Counted(outer=evolve(BAD, items=[*range(50)]))
+    for i in range(50):
+        results |= {f"outer.{i}.inner": DONE, f"outer.{i}.b": BAD}
+        results |= {f"outer.{i}.inner.{j}.a": DONE for j in range(2)}
+    run = evolve(run_of(), step_results=results)
+    plan = plan_redrive(run, definition, definition, NOW)
+    assert len(plan.results) == 1 + 50 * 3
+    assert results.passes < 10
