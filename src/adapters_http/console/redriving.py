@@ -32,8 +32,8 @@ FATES = {
     StepFate.KEPT: "✓",
     StepFate.ASKED: "?",
     StepFate.AGAIN: "↻",
-    StepFate.NEW: "＋",
-    StepFate.GONE: "－",
+    StepFate.NEW: "+",
+    StepFate.GONE: "−",
 }
 
 
