@@ -27,13 +27,13 @@ from wfcore import (
     Principal,
     Services,
     apply_workflow,
-    dispatching,
     ensure_account,
     on_postgres,
     start_execution,
 )
 from wfcore.ports.hints import Hint
 from wfcore.usecases.services import Policy
+from wfcore.worker import dispatching
 from wfserver.settings.record import SHARED_POLL_MS, SHARED_SWEEP_MS
 
 TIMES = 200

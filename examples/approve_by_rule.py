@@ -18,7 +18,6 @@ from typing import TypeAlias
 
 from wfcore import (
     Approval,
-    ApprovalFilter,
     ApprovalStatus,
     Approve,
     Decide,
@@ -33,6 +32,7 @@ from wfcore import (
     read_approval,
 )
 from wfcore.errors import Conflict, Forbidden, InvalidInput, StoreUnavailable
+from wfcore.ports import ApprovalFilter
 from wfserver.compose import open_system
 from wfserver.settings.record import settings_from
 

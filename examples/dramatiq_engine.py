@@ -19,7 +19,7 @@ from dramatiq import Message, Worker, actor
 from dramatiq.brokers.redis import RedisBroker
 from redis.exceptions import RedisError
 
-from wfcore import DueExecution
+from wfcore.ports import DueExecution
 
 ANY = "wfcore"
 LABEL = "label:"

@@ -6,13 +6,13 @@ from wfcore import (
     EpochMs,
     Language,
     Start,
-    Tier,
     TriggerSource,
     Workflow,
     accept,
     advance,
     windows,
 )
+from wfcore.accounts import Tier
 from wfcore.errors import IllegalMove
 from wfcore.rules.execution import machine as facts
 

@@ -9,7 +9,6 @@ import asyncio
 
 from wfcore import (
     Approval,
-    ApprovalFilter,
     ApprovalStatus,
     ApprovalStep,
     Approve,
@@ -18,7 +17,6 @@ from wfcore import (
     DecisionSource,
     Definition,
     GroupSpec,
-    Job,
     Json,
     Language,
     PageRequest,
@@ -26,12 +24,7 @@ from wfcore import (
     Principal,
     Reject,
     Services,
-    StepEnd,
-    StepJob,
     apply_workflow,
-    begin,
-    claim,
-    complete_step,
     decide_approval,
     ensure_account,
     explain_execution,
@@ -42,6 +35,8 @@ from wfcore import (
     read_result,
     start_execution,
 )
+from wfcore.ports import ApprovalFilter, Job, StepEnd, StepJob
+from wfcore.worker import begin, claim, complete_step
 
 REFUNDS: Json = [{"order": "A-1", "amount": 20}, {"order": "A-2", "amount": 900}]
 DEFINITION = Definition(

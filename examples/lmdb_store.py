@@ -25,8 +25,9 @@ from typing import Any, TypeVar
 
 import lmdb
 
-from wfcore import Execution, StoreRefused, StoreUnavailable, decode_record, encode_record
+from wfcore import Execution, StoreRefused, StoreUnavailable
 from wfcore.memory import ROWS, Changes, Executions, MemoryStore, MemoryUnit, waits
+from wfcore.ports import decode_record, encode_record
 from wfcore.ports.store import queries
 from wfcore.time import EpochMs, Now
 

@@ -14,18 +14,12 @@ from typing import TypeAlias
 from attrs import define, frozen
 
 from wfcore import (
-    AiJob,
     CodeStep,
     Definition,
     Engine,
-    Job,
     Json,
     Language,
-    LanguageState,
     Principal,
-    Say,
-    StepEnd,
-    StepJob,
     Variable,
     apply_workflow,
     ensure_account,
@@ -34,6 +28,7 @@ from wfcore import (
     start_execution,
     wait_for_rest,
 )
+from wfcore.ports import AiJob, Job, LanguageState, Say, StepEnd, StepJob
 
 SECOND = 1_000
 

@@ -25,7 +25,7 @@ from temporalio.service import RPCError
 from temporalio.worker import Worker
 
 with workflow.unsafe.imports_passed_through():
-    from wfcore import DueExecution
+    from wfcore.ports import DueExecution
 
 QUEUE = "wfcore"
 IDLE = timedelta(minutes=10)

@@ -3,9 +3,12 @@
 import sys
 from collections.abc import Callable
 from importlib import import_module
+from types import FunctionType
 
-CHECKED = ("wfcore.usecases.", "wfserver.embedding.")
-"""Where the functions are whose arguments are looked at."""
+CHECKED = ("wfcore.usecases.", "wfcore.rules.", "wfserver.embedding.")
+"""The packages whose public functions get a check of their arguments."""
+CHECK_THEMSELVES = ("wfcore.rules.definition.",)
+"""The packages whose functions read anything, and say themselves what it should have been."""
 
 
 def exports(package: str) -> tuple[list[str], Callable[[str], object], Callable[[], list[str]]]:
@@ -30,7 +33,8 @@ def exports(package: str) -> tuple[list[str], Callable[[str], object], Callable[
             found = import_module(f"{home}.{name}")
         else:
             found = getattr(import_module(home), name)
-        if home.startswith(CHECKED) and not isinstance(found, type):
+        checked = home.startswith(CHECKED) and not home.startswith(CHECK_THEMSELVES)
+        if checked and isinstance(found, FunctionType):
             found = import_module("wfcore.usecases.arguments").checked(found)
         setattr(sys.modules[package], name, found)
         return found

@@ -17,10 +17,10 @@ import wfcore
 from adapters_store import CACHE_BYTES
 from adapters_store.sql.execution_rows import COLUMNS, write_head
 from adapters_store.sqlite.store import SqliteStore
-from wfcore import RECORDS, decode_record, encode_record
 from wfcore.model.event import AuditEntry, Event
 from wfcore.model.execution import Execution
 from wfcore.model.webhook import Delivery, Tally
+from wfcore.ports import RECORDS, decode_record, encode_record
 from wfcore.testing import builders as make
 from wfcore.testing.contracts import samples
 from wfcore.testing.contracts.keeping import keep

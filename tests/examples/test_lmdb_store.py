@@ -47,7 +47,7 @@ CLAIMS = """
 import asyncio, sys
 from pathlib import Path
 from lmdb_store import open_store
-from wfcore import Slots
+from wfcore.ports import Slots
 
 async def claim_all(worker):
     store = open_store(Path(sys.argv[1]))

@@ -15,7 +15,8 @@ import pytest
 from adapters_http.app import HttpConfig, create_app
 from adapters_runtime.functions import FunctionRunner
 from adapters_store import open_store
-from wfcore import CodeStep, Definition, Language, Principal, Visitor
+from wfcore import CodeStep, Definition, Language, Principal
+from wfcore.accounts import Visitor
 from wfcore.errors import InvalidInput
 from wfcore.memory import MemoryFiles
 from wfcore.testing.fakes import NotedHints
@@ -126,7 +127,7 @@ def test_a_server_serves_what_it_is_given(tmp_path: Path) -> None:
     program = f"""
 import sys
 from adapters_runtime.functions import FunctionRunner
-from wfcore import Visitor
+from wfcore.accounts import Visitor
 from wfserver.compose import open_system
 from wfserver.serving.serve import run
 from wfserver.settings.record import settings_from

@@ -3,7 +3,12 @@ from wfcore.memory.disk import Changes as Changes
 from wfcore.memory.disk import Disk as Disk
 from wfcore.memory.disk import Medium as Medium
 from wfcore.memory.disk import MemoryFiles as MemoryFiles
+from wfcore.memory.disk import Rows as Rows
 from wfcore.memory.disk import SchedulingPoint as SchedulingPoint
+from wfcore.memory.disk import Watch as Watch
+from wfcore.memory.overlay import Change as Change
+from wfcore.memory.overlay import Overlay as Overlay
+from wfcore.memory.overlay import Table as Table
 from wfcore.memory.records import Accounts as Accounts
 from wfcore.memory.records import Audit as Audit
 from wfcore.memory.records import Definitions as Definitions

@@ -1,24 +1,34 @@
 """The public names of the kit; see `__init__.py`. Decision 52."""
 
 from wfcore.testing.comparison.comparing import StoreComparison as StoreComparison
+from wfcore.testing.contracts.awaited import Awaited as Awaited
 from wfcore.testing.contracts.callback_client import (
     CallbackClientContract as CallbackClientContract,
 )
+from wfcore.testing.contracts.callback_client import ScriptedReceiver as ScriptedReceiver
 from wfcore.testing.contracts.counters import CountersContract as CountersContract
 from wfcore.testing.contracts.dispatch import DispatchContract as DispatchContract
+from wfcore.testing.contracts.dispatch import NewDispatch as NewDispatch
 from wfcore.testing.contracts.environments import EnvironmentsContract as EnvironmentsContract
 from wfcore.testing.contracts.files import FilesContract as FilesContract
 from wfcore.testing.contracts.identity import (
     IdentityProviderContract as IdentityProviderContract,
 )
+from wfcore.testing.contracts.identity import ScriptedCompany as ScriptedCompany
+from wfcore.testing.contracts.keeping import Elapse as Elapse
+from wfcore.testing.contracts.keeping import Handles as Handles
 from wfcore.testing.contracts.machine import MachineContract as MachineContract
 from wfcore.testing.contracts.models import ModelsContract as ModelsContract
 from wfcore.testing.contracts.models import PricesContract as PricesContract
+from wfcore.testing.contracts.models import ScriptedProvider as ScriptedProvider
 from wfcore.testing.contracts.notifier import NotifierContract as NotifierContract
+from wfcore.testing.contracts.notifier import ScriptedPost as ScriptedPost
 from wfcore.testing.contracts.runner import CallContract as CallContract
+from wfcore.testing.contracts.runner import Does as Does
 from wfcore.testing.contracts.runner import RunnerContract as RunnerContract
 from wfcore.testing.contracts.store import StoreContract as StoreContract
 from wfcore.testing.contracts.system import ClockContract as ClockContract
+from wfcore.testing.contracts.system import ClockControl as ClockControl
 from wfcore.testing.contracts.system import IdsContract as IdsContract
 from wfcore.testing.contracts.system import OffloadContract as OffloadContract
 from wfcore.testing.contracts.system import PasswordsContract as PasswordsContract
@@ -29,6 +39,10 @@ from wfcore.testing.contracts.templates import TemplatesContract as TemplatesCon
 from wfcore.testing.contracts.wakeups import HintsContract as HintsContract
 from wfcore.testing.contracts.wakeups import WakeupContract as WakeupContract
 from wfcore.testing.contracts.worker import WorkerContract as WorkerContract
+from wfcore.testing.contracts.worker_site import Dispatch as Dispatch
+from wfcore.testing.contracts.worker_site import RefusingGate as RefusingGate
+from wfcore.testing.contracts.worker_site import Site as Site
+from wfcore.testing.contracts.worker_trees import BesideOneAnother as BesideOneAnother
 from wfcore.testing.fakes import CountingIds as CountingIds
 from wfcore.testing.fakes import CountingTokens as CountingTokens
 from wfcore.testing.fakes import ManualClock as ManualClock
@@ -58,5 +72,6 @@ from wfcore.testing.walks.decisions import ApprovalWalk as ApprovalWalk
 from wfcore.testing.walks.decisions import WebhookWalk as WebhookWalk
 from wfcore.testing.walks.execution import ExecutionWalk as ExecutionWalk
 from wfcore.testing.walks.execution import StepWalk as StepWalk
+from wfcore.testing.walks.walking import Facts as Facts
 from wfcore.testing.walks.walking import MachineWalk as MachineWalk
 from wfcore.testing.walks.walking import TimedWalk as TimedWalk

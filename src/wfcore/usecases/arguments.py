@@ -1,5 +1,5 @@
 """
-Checks of the arguments that a program passes to a use case through `from wfcore import …`.
+Checks of the arguments that a program passes to a public function: `from wfcore import …`.
 
 A type checker finds the same mistakes earlier, but some programs have no type checker, and no type
 checker sees data from elsewhere. The adapters check their own arguments.
@@ -18,7 +18,6 @@ from attrs import fields, has
 from wfcore.errors import InvalidInput
 from wfcore.model.json import Json, JsonObject
 from wfcore.model.workflow import Definition
-from wfcore.rules.definition.written import json_problems
 from wfcore.rules.variables import NO_HALVES, is_text
 
 P = ParamSpec("P")
@@ -31,12 +30,12 @@ _AWAIT = "; it was not awaited"
 _ANY_SIZE = 2**63
 
 
-def checked(use_case: Callable[P, R]) -> Callable[P, R]:
+def checked(function: Callable[P, R]) -> Callable[P, R]:
     """
-    Returns *use_case* with checks before its first action: `TypeError` for an argument that does
+    Returns *function* with checks before its first action: `TypeError` for an argument that does
     not match its annotation, and `InvalidInput` for a value that is not JSON if JSON is expected.
     """
-    parameters = inspect.signature(use_case).parameters
+    parameters = inspect.signature(function).parameters
     wanted: dict[str, Any] = {}
     for name, one in parameters.items():
         if get_origin(one.annotation) is Unpack:
@@ -45,13 +44,13 @@ def checked(use_case: Callable[P, R]) -> Callable[P, R]:
             wanted[name] = one.annotation
     places = [name for name, one in parameters.items() if one.kind is one.POSITIONAL_OR_KEYWORD]
 
-    @wraps(use_case)
+    @wraps(function)
     def call(*args: P.args, **kwargs: P.kwargs) -> R:
         for name, value in (*zip(places, args, strict=False), *kwargs.items()):
             if name in wanted:  # of others Python says so
                 _check_json(name, value, wanted[name])
-                _check(f"{use_case.__name__}: {name}", value, wanted[name])
-        return use_case(*args, **kwargs)
+                _check(f"{function.__name__}: {name}", value, wanted[name])
+        return function(*args, **kwargs)
 
     return call
 
@@ -102,6 +101,9 @@ _PLAIN = (str, int, bool, bytes, type(None), Ellipsis)
 
 def _check_json(name: str, value: object, annotation: Any) -> None:
     if isinstance(value, Mapping):
+        # loaded here: rules without JSON arguments do without the reader of definitions
+        from wfcore.rules.definition.written import json_problems
+
         for problem in json_problems({name: value}, name, _ANY_SIZE):
             raise InvalidInput(problem.path, problem.message)
     elif annotation == JsonObject:  # somebody's data, whose shape no checker knows

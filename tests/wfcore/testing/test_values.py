@@ -215,7 +215,8 @@ def test_two_steps_are_two_plain_steps():
 
 FAILING = """
 from hypothesis import Phase, given, settings
-from wfcore import Approval, Execution, Webhook
+from wfcore import Approval, Execution
+from wfcore.webhooks import Webhook
 from wfcore.testing import values_of
 
 for kind in (Approval, Execution, Webhook):

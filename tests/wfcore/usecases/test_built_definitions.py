@@ -19,7 +19,6 @@ from wfcore import (
     Language,
     LoopStep,
     ParallelStep,
-    Schedule,
     Variable,
     VariableType,
     apply_workflow,
@@ -37,6 +36,7 @@ from wfcore.rules.definition.written import (
 )
 from wfcore.testing.builders import code_step
 from wfcore.testing.strategies.definition import definitions
+from wfcore.workflows import Schedule
 
 from .conftest import World
 

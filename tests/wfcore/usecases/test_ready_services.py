@@ -21,11 +21,11 @@ from wfcore import (
     apply_workflow,
     ensure_account,
     find_account,
-    list_accounts,
     read_execution,
     start_execution,
     wait_for_rest,
 )
+from wfcore.accounts import list_accounts
 from wfcore.errors import NotReady
 from wfcore.memory import MemoryStore
 from wfcore.model.execution import ExecutionStatus

@@ -150,7 +150,7 @@ class StoreComparison(RuleBasedStateMachine):
         self.units: dict[str, OpenUnit] = {}
 
     @property
-    def reference(self) -> Reference:
+    def _reference(self) -> Reference:
         """The committed rows."""
         return self.past[-1]
 
@@ -286,10 +286,10 @@ class StoreComparison(RuleBasedStateMachine):
             async with self._handles[handle].view() as view:
                 return await query(view)
 
-        answer, expected = _plain(self._loop.run(read())), _plain(self.reference.read(query))
+        answer, expected = _plain(self._loop.run(read())), _plain(self._reference.read(query))
         assert answer == expected, f"{query}: {answer}, expected {expected}"
 
-    @precondition(lambda self: self.reference.all(Execution))
+    @precondition(lambda self: self._reference.all(Execution))
     @rule(
         worker=workers,
         lease=LEASES,
@@ -312,9 +312,9 @@ class StoreComparison(RuleBasedStateMachine):
         """
         claim = self._new_claim(worker, lease, places, limit, which, able)
         got = self._loop.run(self._perform(claim))
-        self.past.append(self.reference.claimed(claim, got))
+        self.past.append(self._reference.claimed(claim, got))
 
-    @precondition(lambda self: self.reference.all(Execution))
+    @precondition(lambda self: self._reference.all(Execution))
     @rule(places=st.integers(1, 4), limit=st.integers(1, 3))
     def claim_at_once(self, places: int, limit: int) -> None:
         """
@@ -332,11 +332,11 @@ class StoreComparison(RuleBasedStateMachine):
             states = self._claimed(got[::-1])
         self.past += states
 
-    @precondition(lambda self: any(run.worker for run in self.reference.all(Execution)))
+    @precondition(lambda self: any(run.worker for run in self._reference.all(Execution)))
     @rule(worker=workers, ids=st.sets(ids), lease=LEASES)
     def extend(self, worker: str, ids: set[str], lease: int) -> None:
         """Let a worker extend its leases."""
-        reference, held = self.reference.extended(worker, ids, self._lease(lease))
+        reference, held = self._reference.extended(worker, ids, self._lease(lease))
         kept = self._loop.run(self._handle(worker).extend(worker, ids, self._lease(lease)))
         assert kept == held, f"extended {sorted(kept)}, held are {sorted(held)}"
         self.past.append(reference)
@@ -352,7 +352,7 @@ class StoreComparison(RuleBasedStateMachine):
         self.keep([run])
         self.claim(worker=worker, lease=3, places=4, limit=3, which=None, able=None)
         for holder in then:
-            held = self.reference.read(StoreQuery("get", (Execution, run.id)))
+            held = self._reference.read(StoreQuery("get", (Execution, run.id)))
             if held is not None:
                 self.keep([evolve(held, worker=holder)])
                 self.read(LOST, 0)
@@ -395,7 +395,7 @@ class StoreComparison(RuleBasedStateMachine):
 
     def _claimed(self, got: Sequence[tuple[ClaimCall, Sequence[Execution]]]) -> list[Reference]:
         """The state after each of the claims, in this order."""
-        states = [self.reference]
+        states = [self._reference]
         for claim, runs in got:
             states.append(states[-1].claimed(claim, runs))
         return states[1:]
@@ -430,7 +430,7 @@ class StoreComparison(RuleBasedStateMachine):
 
     def _commit(self, unit: str) -> None:
         open = self.units.pop(unit)
-        expected = self.reference.after(open.changes)
+        expected = self._reference.after(open.changes)
         stored = self._loop.run(open.commit())
         end = "stored" if stored else "Stale"
         fits = expected is not None
@@ -465,7 +465,7 @@ class StoreComparison(RuleBasedStateMachine):
         """
         Whether each unit is stored if they commit in this order, and the state after each commit.
         """
-        states, stored = [self.reference], dict.fromkeys(names, False)
+        states, stored = [self._reference], dict.fromkeys(names, False)
         for name in names:
             state = states[-1].after(self.units[name].changes)
             stored[name] = state is not None
@@ -474,7 +474,7 @@ class StoreComparison(RuleBasedStateMachine):
 
     def _seen(self, unit: str, kind: type[Any], *key: Any) -> Any:
         """The record as *unit* sees it if no other unit commits."""
-        return self.reference.read(StoreQuery("get", (kind, *key)), self.units[unit].changes)
+        return self._reference.read(StoreQuery("get", (kind, *key)), self.units[unit].changes)
 
     def _version(self, unit: str, record: Any, wanted: str) -> int:
         stored: Any = self._seen(unit, type(record), *key_of(record))
