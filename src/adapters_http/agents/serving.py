@@ -9,7 +9,6 @@ API. The official SDK implements the protocol; the first message imports it. Dec
 
 import json
 from collections.abc import Callable
-from hashlib import sha256
 from typing import TYPE_CHECKING, Any
 
 from starlette.responses import Response
@@ -37,7 +36,6 @@ from wfcore.time import EpochMs
 from wfcore.usecases.executions import executions, gates, starting
 from wfcore.usecases.executions.executions import rests, wait_until
 from wfcore.usecases.executions.explaining import explain_execution
-from wfcore.usecases.executions.idempotency import Idempotency
 from wfcore.usecases.reading import outputs_of
 from wfcore.usecases.workflows import browsing
 from wfcore.usecases.workflows.workflows import WorkflowRow, read_workflow
@@ -257,7 +255,7 @@ async def _start(request: Request, ctx: "Context", name: str, given: JsonObject)
         request.who,
         workflow_id,
         given,
-        idempotency=_idempotency(ctx, given),
+        idempotency=_idempotency(ctx),
         origin=request.origin,
     )
     return await _follow(request, ctx, started.execution_id, WAIT_S)
@@ -274,20 +272,20 @@ async def _ask(request: Request, ctx: "Context", given: JsonObject) -> JsonObjec
         request.services,
         request.who,
         given,
-        idempotency=_idempotency(ctx, given),
+        idempotency=_idempotency(ctx),
         origin=request.origin,
     )
     return await _follow(request, ctx, started.execution_id, WAIT_S)
 
 
-def _idempotency(ctx: "Context", given: JsonObject) -> Idempotency | None:
-    """The key in `_meta`, with a digest of the arguments. Raises `InvalidInput`."""
+def _idempotency(ctx: "Context") -> str | None:
+    """The key in `_meta`. Raises `InvalidInput`."""
     meta: Any = ctx.meta or {}
     key = meta.get(IDEMPOTENCY)
     if key is None:
         return None
     check_idempotency_key(IDEMPOTENCY, key if isinstance(key, str) else "")
-    return Idempotency(key, sha256(json.dumps(given, sort_keys=True).encode()).hexdigest())
+    return str(key)
 
 
 async def _follow(

@@ -6,7 +6,6 @@ a reload lead to the execution that the first click has started. IK-1.
 """
 
 from collections.abc import Mapping, Sequence
-from hashlib import sha256
 
 from attrs import frozen
 from starlette.responses import Response
@@ -16,7 +15,6 @@ from adapters_http.console.forms import StartForm
 from adapters_http.console.language import _
 from adapters_http.console.paths import see_other
 from adapters_http.console.rendering import page
-from adapters_http.json_text import dump_json
 from adapters_http.request import Request
 from wfcore.errors import Forbidden, InvalidInput, KeyReused, LimitReached
 from wfcore.model.access import Permission
@@ -28,7 +26,6 @@ from wfcore.rules.idempotency import check_idempotency_key
 from wfcore.rules.variables import parse_text
 from wfcore.rules.visible import visible
 from wfcore.usecases.executions.executions import read_execution
-from wfcore.usecases.executions.idempotency import Idempotency
 from wfcore.usecases.executions.starting import start_execution
 from wfcore.usecases.workflows.browsing import read_permitted
 from wfcore.usecases.workflows.workflows import WorkflowRow
@@ -66,7 +63,7 @@ async def start(request: Request) -> Response:
             found.workflow.id,
             inputs,
             source=TriggerSource.MANUAL,
-            idempotency=Idempotency(form.once, sha256(dump_json(inputs)).hexdigest()),
+            idempotency=form.once,
             origin=request.origin,
         )
     except InvalidInput as wrong:

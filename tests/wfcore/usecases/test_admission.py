@@ -10,12 +10,14 @@ from wfcore.errors import (
     AccountBlocked,
     AuthReason,
     Conflict,
+    InvalidInput,
     NotFound,
     RateLimited,
     TooManyAttempts,
     Unauthenticated,
 )
 from wfcore.model.access import Account, AccountStatus, ApiKey, Guest, Scope, Tier, Visitor
+from wfcore.model.json import JsonObject
 from wfcore.model.webhook import AuthMode, Webhook
 from wfcore.rules.auth.access import require_operator
 from wfcore.rules.webhooks.scheme import sign
@@ -314,6 +316,24 @@ async def test_a_session_ends_after_idling(world: World) -> None:
     world.clock.advance(12 * HOUR)
     with pytest.raises(Unauthenticated):
         await sessions.session_of(world.services, signed_in.token)
+
+
+async def test_a_key_alone_stands_for_the_request_of_its_first_use(world: World) -> None:
+    """A key given as text returns the first answer for equal inputs, and refuses others. IK-2."""
+    ann = await world.account()
+    workflow = await world.workflow(ann, code("one"))
+
+    async def start(inputs: JsonObject, key: str = "order-1") -> starting.StartReceipt:
+        return await starting.start_execution(
+            world.services, ann, workflow, inputs, idempotency=key
+        )
+
+    first = await start({"a": 1, "b": 2})
+    assert (await start({"b": 2, "a": 1})).execution_id == first.execution_id
+    with pytest.raises(Conflict):
+        await start({"a": 1})
+    with pytest.raises(InvalidInput, match="1 to 255 printable ASCII"):
+        await start({}, "")
 
 
 async def test_one_idempotency_key_starts_one_execution(world: World) -> None:

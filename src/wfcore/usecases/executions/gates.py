@@ -48,7 +48,7 @@ async def open_gate(
     who: Principal,
     question: JsonObject,
     *,
-    idempotency: Idempotency | None = None,
+    idempotency: Idempotency | str | None = None,
     origin: Origin = UNKNOWN,
 ) -> StartReceipt:
     """
@@ -78,13 +78,13 @@ async def _opened(
     who: Principal,
     definition: Definition,
     inputs: JsonObject,
-    idempotency: Idempotency | None,
+    idempotency: Idempotency | str | None,
     origin: Origin,
 ) -> StartReceipt:
     caller = who.key.id if who.key else who.account.id
     now = services.store.now()
     async with services.store.unit() as unit:
-        record = await IdempotencyRecord.load(unit, f"gate:{caller}", idempotency)
+        record = await IdempotencyRecord.load(unit, f"gate:{caller}", idempotency, inputs)
         if record and (previous := record.previous_answer(now)):
             run = await execution_of(unit, previous.execution_id)
             workflow_id = run.workflow_id if run else ""

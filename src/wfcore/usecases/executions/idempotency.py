@@ -7,7 +7,9 @@ from attrs import frozen
 
 from wfcore.errors import KeyReused
 from wfcore.model.execution import Replay
+from wfcore.model.json import JsonObject
 from wfcore.ports.store import Unit
+from wfcore.rules.canonical import canonical, digest
 from wfcore.rules.idempotency import check_idempotency_key
 from wfcore.rules.limits import REPLAY_WINDOW
 from wfcore.time import EpochMs
@@ -15,7 +17,7 @@ from wfcore.time import EpochMs
 
 @frozen
 class Idempotency:
-    """The client's key, and a SHA-256 of the request body (without HTTP: of the inputs). IK-2."""
+    """The client's key, and a SHA-256 of the bytes of its request. IK-2."""
 
     key: str
     fingerprint: str
@@ -31,11 +33,19 @@ class IdempotencyRecord:
 
     @classmethod
     async def load(
-        cls, unit: Unit, scope: str, idempotency: Idempotency | None
+        cls, unit: Unit, scope: str, idempotency: Idempotency | str | None, request: JsonObject
     ) -> "IdempotencyRecord | None":
-        """Returns the record of a request's key in *scope*, or None for a request without a key."""
+        """
+        Returns the record of a request's key in *scope*, or None for a request without a key.
+        *idempotency*: of a key alone the fingerprint is that of *request*.
+
+        Raises `InvalidInput` for a malformed key. IK-1.
+        """
         if idempotency is None:
             return None
+        if isinstance(idempotency, str):
+            check_idempotency_key("idempotency", idempotency)
+            idempotency = Idempotency(idempotency, digest(canonical(request)))
         return cls(scope, idempotency, await unit.get(Replay, scope, idempotency.key))
 
     def previous_answer(self, now: EpochMs) -> Replay | None:

@@ -61,7 +61,7 @@ async def start_execution(
     source: TriggerSource = TriggerSource.OPEN_API,
     monitored: bool = False,
     callback_url: str | None = None,
-    idempotency: Idempotency | None = None,
+    idempotency: Idempotency | str | None = None,
     like: str | None = None,
     origin: Origin = UNKNOWN,
 ) -> StartReceipt:
@@ -70,19 +70,21 @@ async def start_execution(
 
     *source*: the trigger of the execution. MANUAL lets the service restart a step that ran at a
     crash. EX-12, EX-14. *monitored*: output lines are also in the event stream. EX-28.
-    *callback_url*: the URL that gets a callback at the end. *idempotency*: within 24 h the same key
-    returns the first answer and starts nothing. IK-1. *like*: an execution of the workflow whose
-    inputs are taken, where *inputs* give no other value. EX-36. *origin*: the origin of the
-    request, for the audit log; the request's id and trace are stored.
+    *callback_url*: the URL that gets a callback at the end. *idempotency*: a key; within 24 h the
+    same key with the same request returns the first answer and starts nothing. IK-1. *like*: an
+    execution of the workflow whose inputs are taken, where *inputs* give no other value. EX-36.
+    *origin*: the origin of the request, for the audit log; the request's id and trace are stored.
 
     Raises `NotFound`, `Forbidden`, `InvalidInput`, `Conflict` (the same key with another
     fingerprint), `LimitReached`.
     """
     caller = who.key.id if who.key else who.account.id
     now = services.store.now()
+    request = {"inputs": inputs, "callbackUrl": callback_url, "like": like}
     async with services.store.unit() as unit:
         workflow = await startable_workflow(services, unit, who, workflow_id)
-        record = await IdempotencyRecord.load(unit, f"start:{caller}:{workflow_id}", idempotency)
+        scope = f"start:{caller}:{workflow_id}"
+        record = await IdempotencyRecord.load(unit, scope, idempotency, request)
         previous = record.previous_answer(now) if record else None
         if previous is not None:
             return StartReceipt(

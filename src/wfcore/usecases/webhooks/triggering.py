@@ -30,7 +30,7 @@ async def trigger_webhook(
     webhook_id: str,
     payload: JsonObject | None,
     *,
-    idempotency: Idempotency | None = None,
+    idempotency: Idempotency | str | None = None,
     kind: DeliveryKind = DeliveryKind.SENDER,
     replay_of: Delivery | None = None,
     origin: Origin = UNKNOWN,
@@ -51,7 +51,8 @@ async def trigger_webhook(
         if webhook is None or workflow is None:
             raise NotFound("Webhook")
         require_triggerable(webhook)
-        record = await IdempotencyRecord.load(unit, f"webhook:{webhook_id}", idempotency)
+        scope, request = f"webhook:{webhook_id}", payload or {}
+        record = await IdempotencyRecord.load(unit, scope, idempotency, request)
         previous = record.previous_answer(now) if record else None
         wall = services.clock.now()
         delivery = Delivery(
