@@ -31,12 +31,10 @@ from wfcore.usecases.services import ServiceParts, Services
 from wfserver.data.folder import SIGNING_KEY_BYTES, make_data_folder, signing_key
 from wfserver.data.seal_keys import sealer_of
 from wfserver.definitions.packages import LazyEnvironments
-from wfserver.failures import CommandFailed
+from wfserver.errors import CommandFailed
+from wfserver.settings.names import CLOCK_FILE
 from wfserver.settings.record import Settings
 from wfserver.settings.sharing import ARTIFACTS
-
-CLOCK_FILE = "clock.json"
-"""The file that keeps the last times of the clocks, see `SystemClock`."""
 
 
 @frozen
@@ -96,7 +94,7 @@ async def open_system(
             "wakeup": wakeup,
             "policy": settings.policy,
             "calendar": CronCalendar(),
-            "environments": LazyEnvironments(settings),
+            "environments": LazyEnvironments(settings.packages_folder, lambda: settings),
         }
         if "signing_key" not in parts:
             defaults["signing_key"], *older = _signing_keys(settings)

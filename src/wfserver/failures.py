@@ -9,15 +9,13 @@ from typing import TYPE_CHECKING
 
 import click
 
+from wfserver.errors import CommandFailed
+
 if TYPE_CHECKING:
     from wfcore.errors import InvalidDefinition
 
 FAILED = 1
 USAGE = 2
-
-
-class CommandFailed(Exception):
-    """Raised when a command cannot do its work. The message says why, and what helps."""
 
 
 def is_expected(error: BaseException) -> bool:

@@ -10,7 +10,7 @@ import pytest
 from wfcore.errors import InvalidInput
 from wfcore.model.access import SignOnTerms
 from wfcore.testing.fakes import ManualClock
-from wfserver.failures import CommandFailed
+from wfserver.errors import CommandFailed
 from wfserver.settings.record import settings_from, take_environment
 from wfserver.settings.sign_on import sign_on_with
 from wfserver.settings.table import KNOWN

@@ -11,7 +11,7 @@ from typing import IO, TYPE_CHECKING, Any
 import click
 
 from wfcore.usecases.administration import executions
-from wfserver.failures import CommandFailed
+from wfserver.errors import CommandFailed
 from wfserver.terminal.invocation import Invocation
 from wfserver.terminal.options import CommandGroup, pass_invocation
 from wfserver.terminal.output import clean, instant, put_answer, put_table, say

@@ -14,8 +14,9 @@ from wfserver.compose import System, open_system
 from wfserver.data.archive import DATABASE, back_up, unpacked
 from wfserver.data.folder import SEAL_KEY_FILE, SIGNING_KEY_FILE, signing_key
 from wfserver.data.seal_keys import file_of, sealer_of
-from wfserver.failures import CommandFailed
-from wfserver.settings.record import SEAL_KEY, Settings
+from wfserver.errors import CommandFailed
+from wfserver.settings.names import SEAL_KEY
+from wfserver.settings.record import Settings
 from wfserver.terminal.invocation import Invocation
 from wfserver.terminal.options import Command, pass_invocation
 from wfserver.terminal.output import clean, put_json, say

@@ -14,7 +14,8 @@ from adapters_store.sql.schema import Schema
 from adapters_store.sqlite.full_check import check, check_counters
 from wfserver.compose import System
 from wfserver.data.seal_keys import sealer_of
-from wfserver.failures import FAILED, CommandFailed
+from wfserver.errors import CommandFailed
+from wfserver.failures import FAILED
 from wfserver.settings.record import Settings
 from wfserver.terminal.invocation import Invocation
 from wfserver.terminal.options import Command, pass_invocation

@@ -10,7 +10,7 @@ from adapters_store import database_of
 from adapters_store.sqlite.vacuum import carry_over, keeps_account, used, write_anew
 from wfserver.compose import System
 from wfserver.data.pidfile import is_serving
-from wfserver.failures import CommandFailed
+from wfserver.errors import CommandFailed
 from wfserver.terminal.invocation import Invocation
 from wfserver.terminal.options import Command, pass_invocation
 from wfserver.terminal.output import put_json, say

@@ -10,7 +10,8 @@ from wfcore.rules.audit.evidence import Unfit, anchor_misfit, proved, read_evide
 from wfcore.rules.canonical import digest
 from wfcore.usecases.administration import server
 from wfserver.commands.audit import anchor_texts, anchors
-from wfserver.failures import FAILED, CommandFailed
+from wfserver.errors import CommandFailed
+from wfserver.failures import FAILED
 from wfserver.terminal.invocation import Invocation
 from wfserver.terminal.options import CommandGroup, pass_invocation
 from wfserver.terminal.output import put_json, say

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from wfcore.installed import install
-from wfserver.failures import CommandFailed
+from wfserver.errors import CommandFailed
 from wfserver.terminal.invocation import Invocation
 from wfserver.terminal.options import Command, pass_invocation
 from wfserver.terminal.perform import KEY, URL

@@ -8,7 +8,7 @@ import click
 from adapters_store.sql.moving import require_idle
 from wfserver.commands.move import side_of
 from wfserver.data.pidfile import is_serving
-from wfserver.failures import CommandFailed
+from wfserver.errors import CommandFailed
 from wfserver.terminal.invocation import Invocation
 from wfserver.terminal.options import Command, pass_invocation
 from wfserver.terminal.output import put_json, say

@@ -32,7 +32,7 @@ from wfserver.data.folder import (
 )
 from wfserver.data.pidfile import is_serving
 from wfserver.data.seal_keys import file_of, put_before, read_keys
-from wfserver.failures import CommandFailed
+from wfserver.errors import CommandFailed
 from wfserver.settings.record import Settings
 from wfserver.settings.sharing import ARTIFACTS, artifacts_url
 from wfserver.terminal.invocation import Invocation

@@ -15,8 +15,8 @@ from wfserver.data.seal_keys import (
     require_settled,
     sealer_of,
 )
-from wfserver.failures import CommandFailed
-from wfserver.settings.record import SEAL_KEY
+from wfserver.errors import CommandFailed
+from wfserver.settings.names import SEAL_KEY
 from wfserver.terminal.invocation import Invocation
 from wfserver.terminal.options import CommandGroup, pass_invocation
 from wfserver.terminal.output import put_fields, put_json, say

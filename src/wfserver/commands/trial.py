@@ -15,8 +15,8 @@ from wfcore.rules.approval.machine import Approve
 from wfserver import sample
 from wfserver.data.bootstrap import read_key
 from wfserver.data.pidfile import noted_url
-from wfserver.failures import CommandFailed
-from wfserver.settings.record import FIRST_KEY_FILE
+from wfserver.errors import CommandFailed
+from wfserver.settings.names import FIRST_KEY_FILE
 from wfserver.terminal.http_client import Api, Exchange
 from wfserver.terminal.invocation import Invocation
 from wfserver.terminal.options import Command, pass_invocation

@@ -25,7 +25,7 @@ from adapters_store.sqlite.store import SqliteStore
 from wfcore.ports.store import Store
 from wfcore.rules.phrase import instant_text
 from wfserver.data.folder import SEAL_KEY_FILE, SIGNING_KEY_FILE, make_data_folder
-from wfserver.failures import CommandFailed
+from wfserver.errors import CommandFailed
 
 FORMAT = {"format": "wfcore-backup", "version": 1}
 MANIFEST = "backup.json"

@@ -19,7 +19,7 @@ from wfcore.usecases.workflows.workflows import apply_workflow, list_workflows
 from wfserver import sample
 from wfserver.data.folder import write_key
 from wfserver.definitions.read import checked
-from wfserver.settings.record import FIRST_KEY_FILE
+from wfserver.settings.names import FIRST_KEY_FILE
 
 EMAIL = "you@example.org"
 

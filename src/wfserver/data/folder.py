@@ -14,8 +14,8 @@ from pathlib import Path
 from attrs import frozen
 
 from adapters_store.private_folder import flush_folder, make_private
-from wfserver.failures import CommandFailed
-from wfserver.settings.record import FIRST_KEY_FILE
+from wfserver.errors import CommandFailed
+from wfserver.settings.names import FIRST_KEY_FILE
 
 SIGNING_KEY_FILE = "signing.key"
 SIGNING_KEY_BYTES = 32

@@ -9,18 +9,22 @@ import time
 from collections.abc import Collection
 from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from adapters_store.private_folder import alone
 from adapters_store.sql.sealing import AeadSealer, id_of, keys_in, new_key
 from wfserver.data.folder import SEAL_KEY_FILE, write_key
-from wfserver.failures import CommandFailed
-from wfserver.settings.record import SEAL_KEY, Settings
+from wfserver.errors import CommandFailed
+from wfserver.settings.names import SEAL_KEY
+
+if TYPE_CHECKING:
+    from wfserver.settings.record import Settings
 
 _YOUNG_S = 60
 """For this time after a rotation, a server may still write values sealed with the old key."""
 
 
-def sealer_of(settings: Settings) -> AeadSealer | None:
+def sealer_of(settings: "Settings") -> AeadSealer | None:
     """
     The sealer for the store of *settings*; None for a store in memory. Raises `CommandFailed`.
     """
@@ -30,13 +34,17 @@ def sealer_of(settings: Settings) -> AeadSealer | None:
         if settings.seal_key_file is not None:
             raise CommandFailed(f"{SEAL_KEY} and {SEAL_KEY}_FILE are both set; leave one out")
         return AeadSealer(_checked(settings.seal_key, SEAL_KEY), where=SEAL_KEY)
-    file = file_of(settings)
+    return sealer_with(file_of(settings))
+
+
+def sealer_with(file: Path) -> AeadSealer:
+    """The sealer with the keys in *file*, which is made when a key is first needed."""
     if file.exists():
         read_keys(file)
     return AeadSealer(file=file, write=partial(write_key, replace=False))
 
 
-def file_of(settings: Settings) -> Path:
+def file_of(settings: "Settings") -> Path:
     """The file of the keys, for settings that hold no keys themselves."""
     return settings.seal_key_file or settings.data / SEAL_KEY_FILE
 

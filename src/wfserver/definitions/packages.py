@@ -14,28 +14,29 @@ from typing import TYPE_CHECKING
 from attrs import define
 
 from wfcore.model.workflow import Needs
-from wfserver.settings.isolation import step_isolation
-from wfserver.settings.record import Settings
 
 if TYPE_CHECKING:
     from adapters_runtime.code.languages import Interpreters
     from adapters_runtime.code.packages.environments import PackageEnvironments
+    from wfserver.settings.record import Settings
 
 
 @define(eq=False, slots=False)
 class LazyEnvironments:
-    """An `Environments` of the core, over the folder of *settings*."""
+    """An `Environments` of the core over *folder*; *settings* are read at the first use."""
 
-    settings: Settings
+    folder: Path
+    settings: "Callable[[], Settings]"
 
     @cached_property
     def here(self) -> "PackageEnvironments":
         """The environments themselves, loaded at the first use."""
         from adapters_runtime.code.packages.environments import PackageEnvironments
+        from wfserver.settings.isolation import step_isolation
 
-        settings = self.settings
+        settings = self.settings()
         return PackageEnvironments(
-            settings.packages_folder,
+            self.folder,
             os.environ,
             lambda: _interpreters(settings),
             builds=settings.build_packages,
@@ -58,12 +59,12 @@ class LazyEnvironments:
 
     async def prune(self, in_use: Callable[[], Awaitable[Collection[Needs]]]) -> int:
         """See `Environments.prune`. If no package was ever installed, nothing is loaded."""
-        if not self.settings.packages_folder.exists():
+        if not self.folder.exists():
             return 0
         return await self.here.prune(in_use)
 
 
-def _interpreters(settings: Settings) -> "Interpreters":
+def _interpreters(settings: "Settings") -> "Interpreters":
     """
     The interpreters for steps. If steps run as users of their own: only interpreters that every
     user may run.

@@ -30,7 +30,8 @@ from wfcore.usecases.webhooks.webhooks import list_webhooks
 from wfserver.compose import System
 from wfserver.doctor.machine import CheckResult, backups, disk, folder, keys, packages, program
 from wfserver.doctor.providers import described, probe, wanted
-from wfserver.failures import CommandFailed, explain
+from wfserver.errors import CommandFailed
+from wfserver.failures import explain
 from wfserver.notices import try_channel
 from wfserver.settings.channels import SMTP_URL, setting_of_channel
 from wfserver.settings.record import Settings

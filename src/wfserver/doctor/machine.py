@@ -16,8 +16,10 @@ from wfserver.data.folder import SIGNING_KEY_FILE, trouble_with
 from wfserver.data.seal_keys import file_of, read_keys
 from wfserver.definitions.packages import LazyEnvironments
 from wfserver.doctor.isolation import isolation_here
-from wfserver.failures import CommandFailed, explain
-from wfserver.settings.record import SEAL_KEY, Settings
+from wfserver.errors import CommandFailed
+from wfserver.failures import explain
+from wfserver.settings.names import SEAL_KEY
+from wfserver.settings.record import Settings
 
 _LITTLE_DISK = 1 << 30
 _NO_DISK = 64 << 20
@@ -108,7 +110,7 @@ def isolation(settings: Settings) -> CheckResult:
 
 def packages(settings: Settings) -> CheckResult:
     """The installers of steps' packages, and the packages that are cached."""
-    kept = LazyEnvironments(settings).here
+    kept = LazyEnvironments(settings.packages_folder, lambda: settings).here
     usage, tools = kept.usage(), asyncio.run(kept.tools())
     there = ", ".join(tool.version for tool in tools if tool.version)
     missing = "; ".join(tool.cure for tool in tools if not tool.version)

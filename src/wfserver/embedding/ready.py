@@ -6,12 +6,14 @@ because only this package may put core and adapters together; the core names the
 imports none of them. An extra is imported at its first use.
 """
 
+import asyncio
 import os
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
+from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any, Unpack
+from typing import TYPE_CHECKING, Any, Unpack
 
 from adapters_runtime.cron import CronCalendar
 from adapters_runtime.engine.wakeups import Wakeups
@@ -23,8 +25,13 @@ from wfcore.errors import InvalidInput, MissingExtra
 from wfcore.installed import install
 from wfcore.memory import MemoryFiles
 from wfcore.model.workflow import Definition
-from wfcore.ports.system import Passwords
+from wfcore.ports.system import Clock, Passwords
 from wfcore.usecases.services import ServiceParts, Services
+from wfserver.definitions.packages import LazyEnvironments
+from wfserver.settings.names import CLOCK_FILE
+
+if TYPE_CHECKING:
+    from wfserver.settings.record import Settings
 
 
 def in_memory(**parts: Unpack[ServiceParts]) -> Services:
@@ -36,17 +43,11 @@ def in_memory(**parts: Unpack[ServiceParts]) -> Services:
     """
     clock = parts.get("clock") or SystemClock()
     defaults: dict[str, Any] = {
+        **_defaults(clock),
         "store": MemoryStore(now=clock.service_now),
         "counters": MemoryCounters(),
         "files": MemoryFiles(),
-        "clock": clock,
-        "ids": SystemIds(),
-        "tokens": SystemTokens(),
-        "passwords": _LatePasswords(),
-        "templates": MiniJinjaTemplates(),
-        "wakeup": Wakeups(),
         "signing_key": os.urandom(32),
-        "calendar": CronCalendar() if find_spec("cronsim") else None,
     }
     return Services(**{**defaults, **parts})
 
@@ -60,13 +61,58 @@ async def on_sqlite(folder: str | Path, **parts: Unpack[ServiceParts]) -> AsyncI
     the same time if need be. *parts* replace the defaults; the caller closes *parts*. Settings are
     not read from the environment.
 
-    Raises `MissingExtra` on a base installation, and the errors of `open_system`.
+    Raises `MissingExtra` without the extra `sqlite`, `CommandFailed` if *folder* or a key in it
+    cannot be used, and the errors of `open_store`.
     """
-    with _needing("on_sqlite"):
-        from wfserver.compose import open_system
+    data = Path(folder)
+    clock = parts.get("clock") or SystemClock(data / CLOCK_FILE)
+    with _needing("on_sqlite", "sqlite"):
+        from adapters_store import open_store, storage_around
+        from wfserver.data.folder import SEAL_KEY_FILE, make_data_folder, signing_key
+        from wfserver.data.seal_keys import sealer_with
+
+        make_data_folder(data)
+        if "store" in parts:
+            opened = await storage_around(parts["store"], data)
+        else:
+            sealer = sealer_with(data / SEAL_KEY_FILE)
+            opened = await open_store(None, data, sealer=sealer, now=clock.service_now)
+    defaults: dict[str, Any] = {
+        **_defaults(clock),
+        "store": opened.store,
+        "counters": opened.counters,
+        "files": opened.files,
+        "offload": asyncio.to_thread,
+        "environments": LazyEnvironments(data / "packages", partial(_settings, data)),
+    }
+    if "signing_key" not in parts:
+        defaults["signing_key"] = signing_key(data)
+    try:
+        yield Services(**{**defaults, **parts})
+    finally:
+        await defaults["wakeup"].close()
+        await opened.counters.close()
+        if "store" not in parts:
+            await opened.store.close()
+
+
+def _settings(data: Path) -> "Settings":
+    with _needing("packages of steps", "server"):
         from wfserver.settings.record import settings_from
-    async with open_system(settings_from({}, data=str(folder)), **parts) as system:
-        yield system.services
+    return settings_from({}, data=str(data))
+
+
+def _defaults(clock: Clock) -> dict[str, Any]:
+    """The parts that need no store."""
+    return {
+        "clock": clock,
+        "ids": SystemIds(),
+        "tokens": SystemTokens(),
+        "passwords": _LatePasswords(),
+        "templates": MiniJinjaTemplates(),
+        "wakeup": Wakeups(),
+        "calendar": CronCalendar() if find_spec("cronsim") else None,
+    }
 
 
 @asynccontextmanager
@@ -85,7 +131,7 @@ async def on_postgres(
         raise InvalidInput("url", "must begin with postgresql://")
     if find_spec("asyncpg") is None:
         raise MissingExtra("on_postgres", "postgres", "asyncpg", install("postgres"))
-    with _needing("on_postgres"):
+    with _needing("on_postgres", "server"):
         from wfserver.compose import open_system
         from wfserver.settings.record import settings_from
     async with open_system(settings_from({}, data=str(folder), store=url), **parts) as system:
@@ -99,7 +145,7 @@ def definition_from_yaml(text: str | bytes, source: str = "") -> Definition:
     *source*: the name of the text in errors. Raises `InvalidDefinition` with every mistake, its
     path and its line, and `MissingExtra` on a base installation.
     """
-    with _needing("definition_from_yaml"):
+    with _needing("definition_from_yaml", "server"):
         from wfserver.definitions.read import checked
     written = text if isinstance(text, bytes) else text.encode("utf-8", "surrogatepass")
     return checked(written, source, runs_here=False)
@@ -117,18 +163,16 @@ class _LatePasswords:
     @property
     def _here(self) -> Passwords:
         if not hasattr(self, "_loaded"):
-            with _needing("passwords"):
+            with _needing("passwords", "server"):
                 from adapters_runtime.passwords import Argon2Passwords
             self._loaded = Argon2Passwords()
         return self._loaded
 
 
 @contextmanager
-def _needing(what: str) -> Iterator[None]:
-    """
-    Raises `MissingExtra` for an import that fails in the context, for want of the extra `server`.
-    """
+def _needing(what: str, extra: str) -> Iterator[None]:
+    """Raises `MissingExtra` for an import that fails in the context, for want of *extra*."""
     try:
         yield
     except ModuleNotFoundError as error:
-        raise MissingExtra(what, "server", error.name or "", install("server")) from error
+        raise MissingExtra(what, extra, error.name or "", install(extra)) from error

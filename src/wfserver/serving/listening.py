@@ -5,7 +5,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from wfserver.data.pidfile import server_note
-from wfserver.failures import CommandFailed
+from wfserver.errors import CommandFailed
 from wfserver.serving.sockets import close, listen
 
 if TYPE_CHECKING:

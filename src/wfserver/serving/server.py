@@ -49,7 +49,7 @@ from wfcore.ports.runtime import StepRunner
 from wfcore.usecases.services import Services
 from wfserver.compose import System
 from wfserver.doctor.providers import missing_from
-from wfserver.failures import CommandFailed
+from wfserver.errors import CommandFailed
 from wfserver.serving.engine import able_to, engine, new_prices, notifier_of, require_runner
 from wfserver.serving.memory import settle_memory, trimming
 from wfserver.serving.metrics import (

@@ -41,6 +41,7 @@ from wfserver.settings.channels import (
     notice_settings,
 )
 from wfserver.settings.file import FILE, WrongSetting, with_file
+from wfserver.settings.names import FIRST_KEY_FILE, SEAL_KEY
 from wfserver.settings.sharing import (
     DIRECT,
     ENGINE,
@@ -63,13 +64,10 @@ from wfserver.settings.table import KNOWN
 
 GATE_APPROVERS = "WFCORE_GATE_APPROVERS"
 PRICES = "WFCORE_AI_PRICES"
-SEAL_KEY = "WFCORE_SEAL_KEY"
 DEFAULT_PLAN = "WFCORE_DEFAULT_PLAN"
 STORE = "WFCORE_STORE"
 TRACES = "WFCORE_TRACES"
 _OURS = "WFCORE_"
-FIRST_KEY_FILE = "first.key"
-"""The file with the API key that `wfcore up` made, in the data folder that it made."""
 
 
 class UnknownSetting(WrongSetting):

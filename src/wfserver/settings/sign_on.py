@@ -13,7 +13,7 @@ from wfcore.errors import InvalidInput
 from wfcore.installed import install
 from wfcore.model.access import SignOnTerms
 from wfcore.ports.system import Clock
-from wfserver.failures import CommandFailed
+from wfserver.errors import CommandFailed
 from wfserver.settings.steps import switch
 
 ISSUER, SECRET = "WFCORE_OIDC_ISSUER", "WFCORE_OIDC_CLIENT_SECRET"

@@ -21,7 +21,7 @@ from wfserver.definitions.read import (
     is_definition,
     read_text,
 )
-from wfserver.failures import CommandFailed
+from wfserver.errors import CommandFailed
 from wfserver.terminal.invocation import Invocation
 from wfserver.terminal.output import clean, put_fields, put_json, put_table, say
 from wfserver.terminal.perform import Perform

@@ -13,7 +13,8 @@ from wfcore.errors import WfError
 from wfcore.model.execution import ExecutionStatus
 from wfcore.usecases.administration import executions
 from wfcore.usecases.administration.operator import Operation
-from wfserver.failures import FAILED, CommandFailed
+from wfserver.errors import CommandFailed
+from wfserver.failures import FAILED
 from wfserver.terminal.invocation import Invocation
 from wfserver.terminal.options import Member
 from wfserver.terminal.output import clean, put_json, put_table, say

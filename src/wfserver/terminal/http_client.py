@@ -14,7 +14,7 @@ from attrs import define, field, frozen
 from wfcore.errors import InvalidInput
 from wfcore.usecases.administration.operations import OPERATIONS
 from wfcore.usecases.administration.operator import Operation, given
-from wfserver.failures import CommandFailed
+from wfserver.errors import CommandFailed
 from wfserver.terminal.perform import KEY, Perform
 
 _TIMEOUT_S = 30.0

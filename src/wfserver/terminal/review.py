@@ -13,7 +13,7 @@ from wfcore.model.json import Json, JsonObject
 from wfcore.model.workflow import Column, ColumnType
 from wfcore.rules.approval.agreement import given_answers
 from wfcore.rules.approval.machine import Approve, Choice, Reject, Revise
-from wfserver.failures import CommandFailed
+from wfserver.errors import CommandFailed
 from wfserver.terminal.output import clean, shortened
 from wfserver.terminal.row_editor import Draft, Editor, columns_of, read_cell
 

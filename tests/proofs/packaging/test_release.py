@@ -115,18 +115,31 @@ def base(built: Built, tmp_path: Path) -> Path:
 
 def test_the_programs_of_the_readme_run_on_a_base_installation(base: Path, tmp_path: Path) -> None:
     """The one in memory needs nothing more; the durable one says what to install."""
-    readme = (ROOT / "README.md").read_text()
-    said = {}
-    for name in ("refund.py", "hello.py"):
-        (program,) = re.findall(rf"```python\n(# {name}\n.*?)```", readme, re.DOTALL)
-        (tmp_path / name).write_text(program)
-        words = (base, "-I", "-W", "error", name)
-        said[name] = subprocess.run(words, cwd=tmp_path, capture_output=True, text=True, timeout=60)
-    assert said["refund.py"].stdout == "COMPLETED paid A-7\n", said["refund.py"].stderr
-    last = said["hello.py"].stderr.splitlines()[-1]
-    assert "on_sqlite needs the extra server" in last
-    assert "[server]'" in last
+    refund, hello = (ran(base, tmp_path, name) for name in ("refund.py", "hello.py"))
+    assert refund.stdout == "COMPLETED paid A-7\n", refund.stderr
+    last = hello.stderr.splitlines()[-1]
+    assert "on_sqlite needs the extra sqlite" in last
+    assert "[sqlite]'" in last
     assert "pip install wfcore" not in last
+
+
+def ran(python: Path, folder: Path, name: str) -> subprocess.CompletedProcess[str]:
+    """The program *name* of the README, run in *folder*."""
+    readme = (ROOT / "README.md").read_text()
+    (program,) = re.findall(rf"```python\n(# {name}\n.*?)```", readme, re.DOTALL)
+    (folder / name).write_text(program)
+    words = (python, "-I", "-W", "error", name)
+    return subprocess.run(words, cwd=folder, capture_output=True, text=True, timeout=60)
+
+
+def test_the_durable_program_needs_sqlite_and_no_web_server(built: Built, tmp_path: Path) -> None:
+    """With the extra `sqlite` alone the smallest durable program ends; the server has it all."""
+    wheel = built[0]["whl"]
+    needed = required(wheel, "sqlite")
+    assert needed.isdisjoint({"click", "starlette", "uvicorn", "prometheus-client", "pyyaml"})
+    assert needed < required(wheel, "server")
+    done = ran(install(tmp_path / "venv", [wheel], needed), tmp_path, "hello.py")
+    assert done.returncode == 0, done.stderr
 
 
 def test_the_simulator_runs_on_a_base_installation(base: Path, tmp_path: Path) -> None:

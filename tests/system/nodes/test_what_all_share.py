@@ -21,7 +21,7 @@ from wfcore.usecases.signing import (
     signing_keys,
 )
 from wfserver.compose import open_system
-from wfserver.failures import CommandFailed
+from wfserver.errors import CommandFailed
 from wfserver.settings.isolation import step_isolation
 from wfserver.settings.record import settings_from
 
