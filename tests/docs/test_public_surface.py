@@ -5,7 +5,7 @@ from importlib import import_module
 import pytest
 
 from wfdocs import surface
-from wfdocs.unnamed import unnamed
+from wfdocs.unnamed import undescribed, unnamed
 
 CURE = "if the change is meant: make surface, and look at the difference"
 PACKAGES = sorted(path.name for path in surface.SRC.iterdir() if (path / "__init__.py").exists())
@@ -43,6 +43,11 @@ def test_a_public_name_is_in_one_group() -> None:
 def test_every_class_in_a_public_signature_is_public() -> None:
     """A program can write down the type of each argument and result that a public name has."""
     assert unnamed() == {}
+
+
+def test_every_public_class_and_function_has_a_docstring() -> None:
+    """An editor that shows a public name shows what it is."""
+    assert undescribed() == []
 
 
 @pytest.mark.parametrize("package", PACKAGES)

@@ -1,5 +1,5 @@
 """
-The classes that a public signature names, although no public name leads to them.
+What the public surface lacks: names for the classes in its signatures, and docstrings.
 
 A program that calls a public function must be able to write down its arguments and its result.
 Base classes are no part of a signature; type variables have no meaning outside of theirs.
@@ -24,10 +24,9 @@ PASSED_ON = {("adapters_http.request", "Context")}
 
 def unnamed() -> dict[Place, list[str]]:
     """The classes without a public name, each with the public names whose signatures have them."""
-    public = list(_public())
-    places = {_home(module, name) for module, name in public} | PASSED_ON
+    places = homes() | PASSED_ON
     found: dict[Place, list[str]] = {}
-    for module, name in public:
+    for module, name in _public():
         home, defined_as = _home(module, name)
         node = surface.definitions(home).get(defined_as)
         for annotation in _annotations(node) if node else ():
@@ -35,6 +34,22 @@ def unnamed() -> dict[Place, list[str]]:
                 if place not in places and place[0] not in PUBLIC_MODULES:
                     found.setdefault(place, []).append(name)
     return found
+
+
+def undescribed() -> list[Place]:
+    """The public classes and functions without a docstring."""
+    nodes = {place: surface.definitions(place[0]).get(place[1]) for place in homes()}
+    described = ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef
+    return [
+        place
+        for place, node in sorted(nodes.items())
+        if isinstance(node, described) and not ast.get_docstring(node)
+    ]
+
+
+def homes() -> set[Place]:
+    """The places that define the public names."""
+    return {_home(module, name) for module, name in _public()}
 
 
 def _public() -> Iterator[Place]:

@@ -48,6 +48,8 @@ from wfcore.time import HOUR, EpochMs
 
 @frozen
 class Accounts:
+    """The queries for accounts, over the tables in memory."""
+
     unit: UnitOfWork
 
     async def by_email(self, email: str) -> Account | None:
@@ -59,6 +61,8 @@ class Accounts:
 
 @frozen
 class Keys:
+    """The queries for API keys, over the tables in memory."""
+
     unit: UnitOfWork
 
     async def of_account(self, account_id: str) -> Sequence[ApiKey]:
@@ -67,6 +71,8 @@ class Keys:
 
 @frozen
 class Sessions:
+    """The queries for sessions, over the tables in memory."""
+
     unit: UnitOfWork
 
     async def of_account(self, account_id: str) -> Sequence[Session]:
@@ -75,6 +81,8 @@ class Sessions:
 
 @frozen
 class Workflows:
+    """The queries for workflows, over the tables in memory."""
+
     unit: UnitOfWork
 
     async def by_name(self, owner_id: str, name: str) -> Workflow | None:
@@ -145,6 +153,8 @@ _ENDED = {
 
 @frozen
 class Definitions:
+    """The queries for stored versions of definitions, over the tables in memory."""
+
     unit: UnitOfWork
 
     async def in_use(self) -> Sequence[DefinitionSnapshot]:
@@ -160,6 +170,8 @@ class Definitions:
 
 @frozen
 class Shares:
+    """The queries for shares of workflows, over the tables in memory."""
+
     unit: UnitOfWork
 
     async def of_workflow(self, workflow_id: str) -> Sequence[Share]:
@@ -169,6 +181,8 @@ class Shares:
 
 @frozen
 class Webhooks:
+    """The queries for webhooks and their deliveries, over the tables in memory."""
+
     unit: UnitOfWork
 
     async def of_owner(self, owner_id: str | None, page: PageRequest) -> Page[Webhook]:
@@ -192,6 +206,8 @@ class Webhooks:
 
 @frozen
 class Triggers:
+    """The queries for triggers, over the tables in memory."""
+
     unit: UnitOfWork
 
     async def list(self, page: PageRequest) -> Page[Trigger]:
@@ -213,6 +229,8 @@ class Triggers:
 
 @frozen
 class Timers:
+    """The queries for timers, over the tables in memory."""
+
     unit: UnitOfWork
 
     async def due(self, now: EpochMs, limit: int) -> Sequence[Timer]:
@@ -230,6 +248,8 @@ class Timers:
 
 @frozen
 class Nodes:
+    """The queries for nodes, over the tables in memory."""
+
     unit: UnitOfWork
 
     async def list(self) -> Sequence[Node]:
@@ -238,6 +258,8 @@ class Nodes:
 
 @frozen
 class Audit:
+    """The queries for the audit log, over the tables in memory."""
+
     unit: UnitOfWork
 
     async def list(self, since: EpochMs, after_id: str | None, limit: int) -> Sequence[AuditEntry]:

@@ -42,6 +42,8 @@ DUE = (
 
 @frozen
 class Executions:
+    """The queries for executions, over the tables in memory."""
+
     unit: UnitOfWork
 
     async def list(self, where: ExecutionFilter, page: PageRequest) -> Page[Execution]:
@@ -147,6 +149,8 @@ def listed(run: Execution) -> Execution:
 
 @frozen
 class Approvals:
+    """The queries for approvals, over the tables in memory."""
+
     unit: UnitOfWork
 
     async def list(self, where: ApprovalFilter, page: PageRequest) -> Page[ApprovalHead]:
@@ -253,6 +257,8 @@ def _may_decide(approval: Approval, where: ApprovalFilter, editable: set[str]) -
 
 @frozen
 class Artifacts:
+    """The queries for artifacts, over the tables in memory."""
+
     unit: UnitOfWork
 
     async def of_execution(self, execution_id: str) -> Sequence[Artifact]:
@@ -275,6 +281,8 @@ async def _next_due(unit: UnitOfWork, table: Table[D]) -> EpochMs | None:
 
 @frozen
 class Callbacks:
+    """The queries for callbacks, over the tables in memory."""
+
     unit: UnitOfWork
 
     async def due(self, limit: int) -> Sequence[Callback]:
@@ -322,6 +330,8 @@ class Events:
 
 @frozen
 class Groups:
+    """The queries for concurrency groups, over the tables in memory."""
+
     unit: UnitOfWork
 
     async def unfinished(self, group: str) -> int:

@@ -9,6 +9,8 @@ from wfcore.time import EpochMs
 
 
 class Tier(StrEnum):
+    """The plan of an account, from the smallest quotas (FREE) to the largest (ENTERPRISE)."""
+
     FREE = "FREE"
     PRO = "PRO"
     TEAM = "TEAM"
@@ -16,6 +18,11 @@ class Tier(StrEnum):
 
 
 class AccountStatus(StrEnum):
+    """
+    The standing of an account. Of an account that is DISABLED or LOCKED, sessions, keys and
+    webhooks are refused; only the word in the answer differs.
+    """
+
     ACTIVE = "ACTIVE"
     DISABLED = "DISABLED"
     LOCKED = "LOCKED"
@@ -30,6 +37,10 @@ class Permission(StrEnum):
 
 
 class Scope(StrEnum):
+    """
+    One permission of an API key. A key without a scope is refused for the operations of that scope.
+    """
+
     WORKFLOW_READ = "WORKFLOW_READ"
     WORKFLOW_EXECUTE = "WORKFLOW_EXECUTE"
     EXECUTION_READ = "EXECUTION_READ"

@@ -11,6 +11,12 @@ from wfcore.time import DurationMs, EpochMs
 
 
 class ApprovalStatus(StrEnum):
+    """
+    The state of an approval. PENDING is the only open one. APPROVED releases rows; REJECTED refuses
+    them, or nobody decided in time; REVISED repeats the work from an earlier step; CANCELLED: the
+    execution ended first.
+    """
+
     PENDING = "PENDING"
     APPROVED = "APPROVED"
     REJECTED = "REJECTED"
@@ -26,12 +32,18 @@ class Purpose(StrEnum):
 
 
 class Verdict(StrEnum):
+    """
+    A decision about an approval: release the rows, refuse them, or send them back for changes.
+    """
+
     APPROVE = "approve"
     REJECT = "reject"
     REVISE = "revise"
 
 
 class DecisionSource(StrEnum):
+    """The door of a decision: API, webhook, personal link, console, the deadline, or a rule."""
+
     API = "api"
     WEBHOOK = "webhook"
     LINK = "link"

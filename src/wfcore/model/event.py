@@ -9,6 +9,8 @@ from wfcore.time import EpochMs
 
 
 class EventKind(StrEnum):
+    """The kind of an event: the record that changed, and its new state."""
+
     EXECUTION_PENDING = "execution.pending"
     EXECUTION_RUNNING = "execution.running"
     EXECUTION_AWAITING_APPROVAL = "execution.awaiting_approval"
@@ -49,6 +51,8 @@ class Event:
 
 
 class AuditOutcome(StrEnum):
+    """Whether the action of an audit entry was carried out or refused."""
+
     ALLOWED = "allowed"
     DENIED = "denied"
 

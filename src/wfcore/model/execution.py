@@ -52,6 +52,12 @@ class Artifact:
 
 
 class ExecutionStatus(StrEnum):
+    """
+    The state of an execution. PENDING, RUNNING and AWAITING_APPROVAL are open. INTERRUPTED: a step
+    ran at a crash; a redrive is possible until the grace is over. COMPLETED, FAILED and CANCELLED
+    are final.
+    """
+
     PENDING = "PENDING"
     RUNNING = "RUNNING"
     AWAITING_APPROVAL = "AWAITING_APPROVAL"
@@ -62,6 +68,11 @@ class ExecutionStatus(StrEnum):
 
 
 class StepStatus(StrEnum):
+    """
+    The state of a step. RUNNING and AWAITING_APPROVAL are open. SKIPPED: a condition left the step
+    out. REJECTED: its approval was refused. INTERRUPTED: the step ran at a crash.
+    """
+
     RUNNING = "RUNNING"
     AWAITING_APPROVAL = "AWAITING_APPROVAL"
     COMPLETED = "COMPLETED"
@@ -73,6 +84,11 @@ class StepStatus(StrEnum):
 
 
 class TriggerSource(StrEnum):
+    """
+    The origin of an execution. With OPEN_API a step that ran at a crash is never begun again; with
+    every other source the service may resume it. EX-12, EX-14.
+    """
+
     OPEN_API = "open_api"
     WEBHOOK = "webhook"
     MANUAL = "manual"
@@ -82,6 +98,8 @@ class TriggerSource(StrEnum):
 
 
 class ReasonCode(StrEnum):
+    """The reason why an execution failed, was cancelled or was interrupted."""
+
     STEP_FAILED = "STEP_FAILED"
     TIMEOUT = "TIMEOUT"
     CANCEL_REQUESTED = "CANCEL_REQUESTED"
@@ -388,6 +406,11 @@ def aside_key(round: int, key: str) -> str:
 
 
 class CallbackStatus(StrEnum):
+    """
+    The state of a callback. PENDING: a call is due. DELIVERED: the receiver took it. FAILED: all
+    attempts are used up.
+    """
+
     PENDING = "PENDING"
     DELIVERED = "DELIVERED"
     FAILED = "FAILED"

@@ -12,6 +12,8 @@ APPROVAL_TIMEOUT = DurationMs(86_400_000)
 
 
 class ColumnType(StrEnum):
+    """The type of the cells in a column of an approval."""
+
     STRING = "string"
     NUMBER = "number"
     BOOLEAN = "boolean"

@@ -10,6 +10,8 @@ from wfcore.time import EpochMs
 
 
 class TriggerKind(StrEnum):
+    """The kind of a trigger: a schedule, or the end of another workflow."""
+
     SCHEDULE = "SCHEDULE"
     DELAYED_COMPLETION = "DELAYED_COMPLETION"
 

@@ -10,11 +10,18 @@ from wfcore.time import EpochMs
 
 
 class WebhookStatus(StrEnum):
+    """Whether a webhook starts executions. A DISABLED webhook refuses every delivery."""
+
     ACTIVE = "ACTIVE"
     DISABLED = "DISABLED"
 
 
 class DisabledReason(StrEnum):
+    """
+    The reason why a webhook is off: its owner, the plan's limit, a deleted workflow, or lost
+    access.
+    """
+
     MANUAL = "MANUAL"
     PLAN_LIMIT = "PLAN_LIMIT"
     WORKFLOW_DELETED = "WORKFLOW_DELETED"
@@ -22,6 +29,10 @@ class DisabledReason(StrEnum):
 
 
 class AuthMode(StrEnum):
+    """
+    The proof that a webhook asks of its senders: an API key, a signature of the body, or none.
+    """
+
     API_KEY = "API_KEY"
     SIGNATURE = "SIGNATURE"
     NONE = "NONE"
@@ -89,6 +100,8 @@ class Tally:
 
 
 class DeliveryKind(StrEnum):
+    """The sender of a delivery: another system, the owner's test, or a replay."""
+
     SENDER = "sender"
     TEST = "test"
     REPLAY = "replay"

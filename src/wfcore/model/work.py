@@ -63,6 +63,11 @@ class Retry:
 
 
 class Language(StrEnum):
+    """
+    The language of a code step. COMMAND runs an executable of the machine, or a function of an
+    embedding program.
+    """
+
     PYTHON = "python"
     JAVASCRIPT = "javascript"
     TYPESCRIPT = "typescript"

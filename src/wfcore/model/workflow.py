@@ -39,6 +39,8 @@ from wfcore.time import DurationMs, EpochMs
 
 
 class VariableType(StrEnum):
+    """The JSON type of a variable."""
+
     STRING = "string"
     NUMBER = "number"
     BOOLEAN = "boolean"

@@ -22,6 +22,8 @@ class CallbackAnswer:
 
 
 class CallbackClient(Protocol):
+    """A sender of callbacks to addresses that callers chose."""
+
     async def post(self, url: str, headers: Mapping[str, str], body: bytes) -> CallbackAnswer:
         """
         Send *body* to *url* once. Any answer of the receiver is returned, never raised.

@@ -10,6 +10,8 @@ from wfcore.time import EpochMs
 
 @frozen
 class StoredFile:
+    """A file in the store of artifacts. `size` in bytes; `sha256` in hexadecimal."""
+
     storage_key: str
     size: int
     sha256: str

@@ -102,6 +102,8 @@ KIND_OF = {kind.type: kind for kind in RECORDS}
 
 
 class AccountQueries(Protocol):
+    """Queries for accounts."""
+
     async def by_email(self, email: str) -> Account | None:
         """The account with that email (compared in lower case)."""
 
@@ -110,11 +112,15 @@ class AccountQueries(Protocol):
 
 
 class KeyQueries(Protocol):
+    """Queries for API keys."""
+
     async def of_account(self, account_id: str) -> Sequence[ApiKey]:
         """All keys of an account, newest first."""
 
 
 class SessionQueries(Protocol):
+    """Queries for sessions."""
+
     async def of_account(self, account_id: str) -> Sequence[Session]:
         """All stored sessions of an account, newest first. Ended sessions are included."""
 
@@ -145,6 +151,8 @@ HOURS, WEEK = 24, 7 * DAY
 
 
 class WorkflowQueries(Protocol):
+    """Queries for workflows."""
+
     async def activity(
         self, ids: Collection[str], account_id: str | None, since: EpochMs
     ) -> Mapping[str, Activity]:
@@ -163,6 +171,8 @@ class WorkflowQueries(Protocol):
 
 
 class DefinitionQueries(Protocol):
+    """Queries for stored versions of definitions."""
+
     async def in_use(self) -> Sequence[DefinitionSnapshot]:
         """
         The current definition of every workflow and the definitions of open executions, by
@@ -171,6 +181,8 @@ class DefinitionQueries(Protocol):
 
 
 class ShareQueries(Protocol):
+    """Queries for shares of workflows."""
+
     async def of_workflow(self, workflow_id: str) -> Sequence[Share]: ...
 
 
@@ -200,6 +212,8 @@ SEARCHED = 50_000
 
 
 class ExecutionQueries(Protocol):
+    """Queries for executions."""
+
     async def list(self, where: ExecutionFilter, page: PageRequest) -> Page[Execution]:
         """
         The executions that fit *where*, newest first unless *where* says otherwise. To keep a page
@@ -317,11 +331,15 @@ class ApprovalQueries(Protocol):
 
 
 class ArtifactQueries(Protocol):
+    """Queries for artifacts."""
+
     async def of_execution(self, execution_id: str) -> Sequence[Artifact]:
         """The artifacts of the execution, newest first."""
 
 
 class CallbackQueries(Protocol):
+    """Queries for callbacks."""
+
     async def due(self, limit: int) -> Sequence[Callback]:
         """Callbacks whose `due_at` has come by the store's time, earliest first."""
 
@@ -330,6 +348,8 @@ class CallbackQueries(Protocol):
 
 
 class WebhookQueries(Protocol):
+    """Queries for webhooks and their deliveries."""
+
     async def of_owner(self, owner_id: str | None, page: PageRequest) -> Page[Webhook]:
         """A page of the owner's webhooks, newest first; None: webhooks of all owners."""
 
@@ -347,6 +367,8 @@ class WebhookQueries(Protocol):
 
 
 class TriggerQueries(Protocol):
+    """Queries for triggers."""
+
     async def of_owner(self, owner_id: str, page: PageRequest) -> Page[Trigger]:
         """Triggers of the workflows of one account, newest first."""
 
@@ -361,6 +383,8 @@ class TriggerQueries(Protocol):
 
 
 class GroupQueries(Protocol):
+    """Queries for concurrency groups."""
+
     async def unfinished(self, group: str) -> int:
         """The number of executions of *group* that have not ended; waiting executions count."""
 
@@ -371,6 +395,8 @@ class GroupQueries(Protocol):
 
 
 class TimerQueries(Protocol):
+    """Queries for timers."""
+
     async def due(self, now: EpochMs, limit: int) -> Sequence[Timer]:
         """Timers with `due_at` at or before *now*, oldest first."""
 
@@ -382,6 +408,8 @@ class TimerQueries(Protocol):
 
 
 class NoticeQueries(Protocol):
+    """Queries for notices."""
+
     async def due(self, limit: int) -> Sequence[Notice]:
         """Notices whose `due_at` has come by the store's time, earliest first."""
 
@@ -401,11 +429,15 @@ class NoticeQueries(Protocol):
 
 
 class NodeQueries(Protocol):
+    """Queries for nodes."""
+
     async def list(self) -> Sequence[Node]:
         """All stored nodes, by id. Nodes that are gone are included."""
 
 
 class EventQueries(Protocol):
+    """Queries for events of executions."""
+
     async def of_execution(self, execution_id: str, after: int, limit: int) -> Sequence[Event]:
         """Events with a number above *after*, in order."""
 

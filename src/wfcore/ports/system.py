@@ -35,6 +35,8 @@ TR-2.
 
 
 class Clock(Protocol):
+    """A source of the present time."""
+
     def now(self) -> EpochMs:
         """The wall clock."""
 
@@ -73,11 +75,15 @@ class Calendar(Protocol):
 
 
 class Ids(Protocol):
+    """A source of ids."""
+
     def new(self, prefix: str, now: EpochMs) -> str:
         """A new id: prefix, underscore, a time-ordered part. Unique across processes."""
 
 
 class Tokens(Protocol):
+    """A source of secrets."""
+
     def text(self, length: int) -> str:
         """*length* random base62 characters, unguessable."""
 

@@ -313,6 +313,8 @@ def utc_date(at: EpochMs) -> str:
 
 @frozen
 class Day:
+    """The deliveries of one UTC day. `date` as YYYY-MM-DD."""
+
     date: str
     accepted: int
     rejected: int
