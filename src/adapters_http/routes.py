@@ -98,6 +98,7 @@ ID_END = Parameter(
     f"Only those whose id ends so, among the newest {SEARCHED:,} that the rest leaves",
     {"type": "string", "minLength": SHORTEST_END},
 )
+REFERENCE = Parameter("reference", "Only those with exactly this reference")
 SORT = Parameter("sort", "Oldest or newest first", _one_of("startedAt", "-startedAt"))
 APPROVAL_STATUS = Parameter(
     "status", "Only these statuses", Schemas().of(ApprovalStatus), repeats=True
@@ -173,11 +174,12 @@ ROUTES: tuple[Route, ...] = (
     # Executions
     Route("GET", "/api/v1/executions", Auth.KEY, executions.list_all,
           "List executions", Scope.EXECUTION_READ,
-          query=(WORKFLOW_ID, STATUS, SOURCE, FROM, TO, ID_END, SORT, PAGE, SIZE, AFTER),
+          query=(WORKFLOW_ID, STATUS, SOURCE, REFERENCE, FROM, TO, ID_END, SORT, PAGE, SIZE,
+                 AFTER),
           returns=ExecutionPage),
     Route("GET", "/api/v1/executions/counts", Auth.KEY, executions.counts,
           "Count executions by status", Scope.EXECUTION_READ,
-          query=(WORKFLOW_ID, SOURCE, FROM, TO), returns=ExecutionCounts),
+          query=(WORKFLOW_ID, SOURCE, REFERENCE, FROM, TO), returns=ExecutionCounts),
     Route("GET", "/api/v1/executions/{id}", Auth.KEY, executions.read,
           "Read an execution's status", Scope.EXECUTION_READ,
           query=(WAIT, OUTPUTS), returns=StatusView, refuses=(404,)),

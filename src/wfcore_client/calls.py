@@ -68,16 +68,22 @@ def start(
     callback_url: str | None = None,
     idempotency_key: str | None = None,
     like: str | None = None,
+    reference: str | None = None,
     wait_s: int | None = None,
 ) -> ApiCall[shapes.StartView]:
     """
     Start an execution. With *wait_s* the answer comes once the execution rests, or after that time.
 
     With an *idempotency_key* the call can be repeated, even if the first one may have succeeded.
-    *like*: an execution whose inputs are taken where *inputs* give no other value.
+    *like*: an execution whose inputs and reference are taken where the call gives no others.
+    *reference*: a text by which people find the execution.
     """
     body = _given(
-        inputs=dict(inputs or {}), enableMonitoring=monitored, callbackUrl=callback_url, like=like
+        inputs=dict(inputs or {}),
+        enableMonitoring=monitored,
+        callbackUrl=callback_url,
+        like=like,
+        reference=reference,
     )
     path = "/api/v1/workflows/{id}/executions"
     call = _post(path, shapes.StartView, {"id": workflow_id}, body, wait=wait_s)
@@ -96,10 +102,12 @@ def list_executions(
     oldest_first: bool = False,
     after: str | None = None,
     id_end: str | None = None,
+    reference: str | None = None,
 ) -> ApiCall[shapes.ExecutionPage]:
     """
     The caller's own executions, and all executions of workflows that it owns. *since*, *until*:
     only executions accepted from *since* on and before *until*, in ms. *id_end*: the end of an id.
+    *reference*: only executions with exactly this reference.
     """
     query: dict[str, Any] = {
         "workflowId": workflow_id,
@@ -108,6 +116,7 @@ def list_executions(
         "from": since,
         "to": until,
         "idEnd": id_end,
+        "reference": reference,
         "sort": "startedAt" if oldest_first else None,
         **_page(page, size, after),
     }
@@ -120,6 +129,7 @@ def count_executions(
     trigger_source: TriggerSource | Sequence[TriggerSource] | None = None,
     since: int | None = None,
     until: int | None = None,
+    reference: str | None = None,
 ) -> ApiCall[shapes.ExecutionCounts]:
     """
     The number of executions in each status, of those that `list_executions` shows, up to a cap.
@@ -129,6 +139,7 @@ def count_executions(
         "triggerSource": trigger_source,
         "from": since,
         "to": until,
+        "reference": reference,
     }
     return _get("/api/v1/executions/counts", shapes.ExecutionCounts, **query)
 

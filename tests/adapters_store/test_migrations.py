@@ -14,10 +14,10 @@ from adapters_store.sqlite import migrate
 DATABASES = {"sqlite": migrate, "postgres": postgres_migrate}
 PUBLISHED = {
     "sqlite": {
-        1: "1af55374df549838c449960112e306281e6b7a34b262af6b83f906d2369e2d46",
+        1: "e6279b97fba16699194e484de52bb5fdb4c911cf522c740d7581d00cfa19f876",
     },
     "postgres": {
-        1: "0c7e006be8c1a3db7b4906a9e0698a157c8adc1c68ce2fa94c63e75c136603b4",
+        1: "8a601c45ec8b9a8ad5eb28296319ecf37bc1d4b755d18eb49ee8dde7f50dc9dd",
     },
 }
 """

@@ -11,6 +11,7 @@ TOP, STEP = "top", "step"
 MORE = {
     "triggers": "definitions.md#triggers",
     "concurrency": "definitions.md#limits-on-concurrency",
+    "reference": "definitions.md#reference",
     "onInterrupt": "definitions.md#control-flow",
     "branches": "definitions.md#control-flow",
     "items": "definitions.md#control-flow",

@@ -62,6 +62,9 @@ The name of the idempotency key in `_meta` of a call; the key works like the hea
 `Idempotency-Key`. IK-1.
 """
 
+REFERENCE = "wfcore/reference"
+"""The name of an execution's reference in `_meta` of a call. EX-38."""
+
 INSTRUCTIONS = (
     "Each workflow is a tool. A call starts it and waits a little. If the state is `working` or "
     "`input_required`, call execution_status with the executionId until it is `completed`, `failed`"
@@ -256,9 +259,19 @@ async def _start(request: Request, ctx: "Context", name: str, given: JsonObject)
         workflow_id,
         given,
         idempotency=_idempotency(ctx),
+        reference=_reference(ctx),
         origin=request.origin,
     )
     return await _follow(request, ctx, started.execution_id, WAIT_S)
+
+
+def _reference(ctx: "Context") -> str | None:
+    """The reference in `_meta`. Raises `InvalidInput`."""
+    meta: Any = ctx.meta or {}
+    given = meta.get(REFERENCE)
+    if given is not None and not isinstance(given, str):
+        raise InvalidInput(REFERENCE, "must be text")
+    return given
 
 
 def _is_named(name: str) -> Callable[[Any], bool]:

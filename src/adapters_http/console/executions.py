@@ -10,6 +10,7 @@ from functools import partial
 from typing import Any
 from urllib.parse import urlencode
 
+from attrs import evolve
 from starlette.responses import Response
 
 from adapters_http.console.formats import count
@@ -47,7 +48,7 @@ async def show(request: Request) -> Response:
     found_id = await find_execution(services, who, filters["q"]) if filters["q"] else None
     if found_id is not None:
         return see_other(request, f"/executions/{found_id}")
-    where, problem = _where(filters)
+    where, problem = await _searched(request, filters)
     position = behind(request, EXECUTIONS, SIZE, NEWEST)
     found = await list_executions(services, who, position, where)
     rows = execution_page(found, await starter_names(services, found.rows))
@@ -90,7 +91,7 @@ async def snapshot(
 
 
 async def _snapshot(request: Request) -> object:
-    where, _problem = _where(_filters(request))
+    where, _problem = await _searched(request, _filters(request))
     position = behind(request, EXECUTIONS, SIZE, NEWEST)
     return await snapshot(request.services, request.who, position, where)
 
@@ -109,6 +110,21 @@ def _query(filters: Mapping[str, str]) -> str:
 def _link(filters: Mapping[str, str], status: str) -> str:
     """The query string of the same list with another status."""
     return _query({**filters, "status": status})
+
+
+async def _searched(
+    request: Request, filters: Mapping[str, str]
+) -> tuple[ExecutionFilter, str | None]:
+    """As `_where`; a search text that is a reference narrows the list to it. EX-38."""
+    where, problem = _where(filters)
+    if filters["q"]:
+        referred = evolve(where, id_end=None, reference=filters["q"])
+        if (await list_executions(request.services, request.who, _FIRST, referred)).rows:
+            return referred, None if problem == "q" else problem
+    return where, problem
+
+
+_FIRST = PageRequest(size=1, after=NEWEST)
 
 
 def _where(filters: Mapping[str, str]) -> tuple[ExecutionFilter, str | None]:

@@ -99,11 +99,12 @@ class RedriveForm:
 @frozen
 class StartForm:
     """
-    A start of a workflow. `inputs`: the texts that were typed, by the name of the variable. `once`:
-    the idempotency key of the form.
+    A start of a workflow. `inputs`: the texts that were typed, by the name of the variable.
+    `reference`: a text by which people find the execution. `once`: the idempotency key of the form.
     """
 
     once: str
+    reference: str = ""
     inputs: JsonObject | None = None
 
 

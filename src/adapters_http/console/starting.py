@@ -6,6 +6,7 @@ a reload lead to the execution that the first click has started. IK-1.
 """
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 
 from attrs import frozen
 from starlette.responses import Response
@@ -18,11 +19,12 @@ from adapters_http.console.rendering import page
 from adapters_http.request import Request
 from wfcore.errors import Forbidden, InvalidInput, KeyReused, LimitReached
 from wfcore.model.access import Permission
-from wfcore.model.execution import TriggerSource
+from wfcore.model.execution import Execution, TriggerSource
 from wfcore.model.json import Json, JsonObject
 from wfcore.model.workflow import Variable, VariableType
 from wfcore.rules.auth.access import includes
 from wfcore.rules.idempotency import check_idempotency_key
+from wfcore.rules.limits import MAX_REFERENCE
 from wfcore.rules.variables import parse_text
 from wfcore.rules.visible import visible
 from wfcore.usecases.executions.executions import read_execution
@@ -45,7 +47,10 @@ class VariableField:
 async def show(request: Request) -> Response:
     """The form with the defaults, or with the inputs of the execution `like`. EX-36."""
     found, like = await _executable(request), request.query("like")
-    return _form(request, found, await _texts_of(request, found, like) if like else {})
+    if not like:
+        return _form(request, found, {})
+    run = await read_execution(request.services, request.who, like, outputs=False)
+    return _form(request, found, _texts_of(found, run), reference=run.reference or "")
 
 
 async def start(request: Request) -> Response:
@@ -54,8 +59,9 @@ async def start(request: Request) -> Response:
     assert isinstance(form, StartForm)
     check_idempotency_key("once", form.once)
     inputs, problems = _read(found, form.inputs or {})
+    again = partial(_form, request, found, form.inputs or {}, reference=form.reference)
     if problems:
-        return _form(request, found, form.inputs or {}, problems)
+        return again(problems)
     try:
         started = await start_execution(
             request.services,
@@ -64,19 +70,20 @@ async def start(request: Request) -> Response:
             inputs,
             source=TriggerSource.MANUAL,
             idempotency=form.once,
+            reference=form.reference,
             origin=request.origin,
         )
     except InvalidInput as wrong:
-        return _form(request, found, form.inputs or {}, {wrong.field: wrong.fix})
+        return again({wrong.field: wrong.fix})
     except KeyReused:
         problem = _(
             "This form has started an execution already. Send it again to start another one."
         )
-        return _form(request, found, form.inputs or {}, {"": problem})
+        return again({"": problem})
     except LimitReached as full:
-        return _form(request, found, form.inputs or {}, {"": full.message})
-    again = "?started=before" if started.replayed else ""
-    return see_other(request, f"/executions/{started.execution_id}{again}")
+        return again({"": full.message})
+    before = "?started=before" if started.replayed else ""
+    return see_other(request, f"/executions/{started.execution_id}{before}")
 
 
 async def _executable(request: Request) -> WorkflowRow:
@@ -107,12 +114,11 @@ def _read(found: WorkflowRow, texts: Mapping[str, Json]) -> tuple[JsonObject, Ma
     return inputs, problems
 
 
-async def _texts_of(request: Request, found: WorkflowRow, like: str) -> Mapping[str, Json]:
+def _texts_of(found: WorkflowRow, run: Execution) -> Mapping[str, Json]:
     """
     The inputs of an execution, as fields show them, without secrets: people must type secrets
     again.
     """
-    run = await read_execution(request.services, request.who, like, outputs=False)
     declared = found.definition.variables
     return {
         name: _text_of(declared[name], value)
@@ -141,6 +147,8 @@ def _form(
     found: WorkflowRow,
     texts: Mapping[str, Json],
     problems: Mapping[str, str] | None = None,
+    *,
+    reference: str = "",
 ) -> Response:
     left = dict(problems or {})
     fields = [_field(one, texts, left) for one in found.definition.variables.values()]
@@ -150,6 +158,9 @@ def _form(
         400 if problems else 200,
         workflow=found.workflow,
         fields=fields,
+        reference=reference,
+        reference_problem=left.pop("reference", None),
+        longest_reference=MAX_REFERENCE,
         problem="; ".join(f"{name}: {text}" if name else text for name, text in left.items()),
         once=request.services.tokens.text(KEY_LENGTH),
         base_url=request.base_url,

@@ -82,6 +82,7 @@ def _filter(request: Request) -> ExecutionFilter:
         until=until,
         oldest_first=oldest_first(request, "startedAt"),
         id_end=_id_end(request),
+        reference=request.query("reference") or None,
     )
 
 

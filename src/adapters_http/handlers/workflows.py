@@ -50,6 +50,7 @@ async def start(request: Request) -> StartView:
         callback_url=request.body.callback_url,
         idempotency=idempotency(request),
         like=request.body.like,
+        reference=request.body.reference,
         origin=request.origin,
     )
     if started.replayed:

@@ -112,6 +112,7 @@ CREATE TABLE executions (
     concurrency_group word,
     queued bigint NOT NULL DEFAULT 0,
     trigger_source word NOT NULL,
+    reference word,
     redrive_of word,
     capabilities text NOT NULL,
     cost bigint,
@@ -137,6 +138,8 @@ CREATE INDEX executions_unfinished ON executions (workflow_id, revision)
     WHERE status NOT IN ('COMPLETED', 'FAILED', 'CANCELLED');
 CREATE INDEX executions_in_group ON executions (concurrency_group, queued, due_at, id)
     WHERE concurrency_group IS NOT NULL AND status NOT IN ('COMPLETED', 'FAILED', 'CANCELLED');
+CREATE INDEX executions_by_reference ON executions (reference, accepted_at, id)
+    WHERE reference IS NOT NULL;
 CREATE INDEX executions_redrives ON executions (redrive_of, accepted_at, id) WHERE redrive_of IS NOT NULL;
 
 -- Lists of what failed, of what has not ended, or of what one source started are found without the others,
@@ -155,7 +158,8 @@ CREATE INDEX executions_costs ON executions (workflow_id, accepted_at, cost, own
 
 CREATE TABLE execution_variables (
     execution_id word PRIMARY KEY,
-    body text NOT NULL
+    body text NOT NULL,
+    cause text
 );
 
 CREATE TABLE step_results (

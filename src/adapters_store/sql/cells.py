@@ -90,7 +90,7 @@ SEALED: Mapping[str, SealedTable] = {
     "callbacks": SealedTable(),
     "definitions": SealedTable(key=("workflow_id", "revision")),
     "events": SealedTable(("data",), ("execution_id", "number")),
-    "execution_variables": SealedTable(key=("execution_id",)),
+    "execution_variables": SealedTable(("body", "cause"), ("execution_id",)),
     "notices": SealedTable(),
     "logs": SealedTable(("data",), ("execution_id", "number")),
     "executions": SealedTable(("callback_url", "output")),

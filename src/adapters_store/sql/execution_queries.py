@@ -100,8 +100,11 @@ def conditions(where: ExecutionFilter, statuses: Sequence[ExecutionStatus]) -> W
     index, so that the planner finds it. Decision 147.
     """
     wanted = Where()
-    wanted.equal("r.owner_id", where.owner_id)
-    wanted.equal("r.workflow_id", where.workflow_id)
+    # A reference leaves the fewest rows, so its index is used: no other has these expressions.
+    of = "{}" if where.reference is None else "({} || '')"
+    wanted.equal("r.reference", where.reference)
+    wanted.equal(of.format("r.owner_id"), where.owner_id)
+    wanted.equal(of.format("r.workflow_id"), where.workflow_id)
     wanted.among("r.status", statuses)
     if statuses and FAILED_OR_CANCELLED.issuperset(statuses):
         wanted.add("r.status IN ('FAILED', 'CANCELLED')")
@@ -132,7 +135,7 @@ def _index(where: ExecutionFilter, status: ExecutionStatus) -> str:
     planner takes the index of all executions of the owner or workflow, because it covers the query,
     and reads all of them even if the source starts few. Decision 147.
     """
-    if status is not ExecutionStatus.COMPLETED or not where.sources:
+    if status is not ExecutionStatus.COMPLETED or not where.sources or where.reference is not None:
         return ""
     if where.workflow_id is not None:
         return " INDEXED BY executions_of_workflow_by_source"

@@ -82,19 +82,21 @@ _NOT_READ = "!"
 _head_output = f"""CASE WHEN substr(r.body, 1, {len(SAYS_SO)}) = '{SAYS_SO}' THEN '{_NOT_READ}'
     ELSE r.output END"""
 _variables = "(SELECT v.body FROM execution_variables v WHERE v.execution_id = r.id)"
+_start = _variables.replace("v.body", "v.body || coalesce('\n' || v.cause, '')")
+"""The expression for the variables and `trigger`. No cell has a line break."""
 
 _IN_COLUMNS = (
     *("version", "worker", "fence", "due_at", "owner_id", "workflow_id", "revision"),
-    *("trigger_source", "status", "accepted_at", "completed_at", "id"),
+    *("trigger_source", "reference", "status", "accepted_at", "completed_at", "id"),
 )
 """The fields that have columns of their own and are left out of the body."""
 COLUMNS = (
     *_IN_COLUMNS[:-1],
     *("body", "callback_url", "output", "variables", "steps", "packed", "id"),
 )
-WHOLE = {"variables": _variables, "steps": _steps.format(cells=_cells)}
+WHOLE = {"variables": _start, "steps": _steps.format(cells=_cells)}
 HEAD = {
-    "variables": _variables,
+    "variables": _start,
     "steps": _steps.replace("{cells}", _head_cells),
     "output": _head_output,
 }
@@ -118,7 +120,10 @@ SELECT, SELECT_HEAD = _select(WHOLE), _select(HEAD)
 
 _PLACE = ("status", "completed_at", "due_at", "worker", "owner_id", "workflow_id", "accepted_at")
 _HEAD = ("fence", "version", "body", "callback_url", "output")
-_BORN = ("revision", "concurrency_group", "trigger_source", "redrive_of", "capabilities")
+_BORN = (
+    *("revision", "concurrency_group", "trigger_source", "reference", "redrive_of"),
+    "capabilities",
+)
 INSERT = insert("executions", (*_PLACE, "masked", "cost", *_HEAD, "id", *_BORN))
 MOVE = update(
     "executions",
@@ -132,8 +137,8 @@ STAY = update("executions", _HEAD, ("id", "version"))
 
 PUT_VARIABLES = insert(
     "execution_variables",
-    ("execution_id", "body"),
-    " ON CONFLICT (execution_id) DO UPDATE SET body = excluded.body",
+    ("execution_id", "body", "cause"),
+    " ON CONFLICT (execution_id) DO UPDATE SET body = excluded.body, cause = excluded.cause",
 )
 GROUP_OPEN = "concurrency_group = {} AND status NOT IN ('COMPLETED', 'FAILED', 'CANCELLED')"
 QUEUE_UP = f"""UPDATE executions SET queued = 1 WHERE id = ? AND (
@@ -161,7 +166,14 @@ _IS_NEW = f"""SELECT 1 WHERE NOT EXISTS (SELECT 1 FROM executions
 DROP_VARIABLES = "DELETE FROM execution_variables WHERE execution_id = ?"
 
 _ENDED = (ExecutionStatus.COMPLETED, ExecutionStatus.FAILED, ExecutionStatus.CANCELLED)
-_APART = (*_IN_COLUMNS, "variables", "step_results", "put_aside", *SEALED["executions"].columns)
+_APART = (
+    *_IN_COLUMNS,
+    "variables",
+    "trigger",
+    "step_results",
+    "put_aside",
+    *SEALED["executions"].columns,
+)
 write_head = writer_of(Execution, _APART)
 _read_execution = reader_of(Execution)
 
@@ -192,9 +204,10 @@ def _in_rows(row: Row, cells: Cells) -> Found:
         data["output"] = Unread(row[-1], None, 0, apart["output"])
     else:
         data["output"] = None if output is None else value_of(cells.opened(output, "output"))
-    if variables is not None:
-        variables = value_of(cells.opened(variables, "body", "execution_variables"))
-    data["variables"] = variables or {}
+    given, _, cause = (variables or "{}").partition("\n")
+    data["variables"] = value_of(cells.opened(given, "body", "execution_variables"))
+    if cause:
+        data["trigger"] = value_of(cells.opened(cause, "cause", "execution_variables"))
     return data, {} if steps is None else dict(_results(row[-1], steps, cells))
 
 
@@ -205,8 +218,10 @@ def _in_cell(row: Row, cells: Cells, *, listed: bool = False) -> Found:
     """
     *_, variables, _, packed, id = row
     data, steps, output, apart = unpacked(packed, cells, id, listed=listed)
-    if listed and variables is None:
-        data.pop("variables", None)
+    if listed:
+        data.pop("trigger", None)
+        if variables is None:
+            data.pop("variables", None)
     data["output"] = output
     data.pop("apart", None)
     for step, shown in zip(steps, apart, strict=False):
@@ -317,13 +332,8 @@ def writes(
     found = [_head(run, old, body, output, sealer), *steps.in_order]
     grown = 0
     if _has_new_variables(run, old):
-        variables = text_of(run.variables)
-        if run.variables:
-            cell = sealed(sealer, variables, "execution_variables", "body", run.id)
-            found.append((PUT_VARIABLES, (run.id, cell), None))
-        else:
-            found.append((DROP_VARIABLES, (run.id,), None))
-        grown = cost_of(variables) - (cost_of(text_of(old.variables)) if old else 0)
+        found.append(_variables_write(run, sealer))
+        grown = _cost_of_start(run) - (_cost_of_start(old) if old else 0)
     found += _group_writes(run)
     head = cost_of(body)
     rest, bare_rest = (base.rest, base.bare_rest) if base else (ENTRY_BYTES, ENTRY_BYTES)
@@ -341,11 +351,26 @@ def writes(
 
 def _has_new_variables(run: Execution, base: Execution | None) -> bool:
     """
-    Whether the stored variables may differ; an execution without variables has no row of variables.
+    Whether the stored variables may differ; `trigger` never changes. An execution without both has
+    no row of variables.
     """
     if base is None:
-        return bool(run.variables or run.version)
+        return bool(run.variables or run.trigger or run.version)
     return base.variables is not run.variables and bool(base.variables or run.variables)
+
+
+def _variables_write(run: Execution, sealer: Sealer | None) -> Write:
+    if not (run.variables or run.trigger):
+        return DROP_VARIABLES, (run.id,), None
+    given = sealed(sealer, text_of(run.variables), "execution_variables", "body", run.id)
+    cause = None
+    if run.trigger:
+        cause = sealed(sealer, text_of(run.trigger), "execution_variables", "cause", run.id)
+    return PUT_VARIABLES, (run.id, given, cause), None
+
+
+def _cost_of_start(run: Execution) -> int:
+    return cost_of(text_of(run.variables)) + (cost_of(text_of(run.trigger)) if run.trigger else 0)
 
 
 def _head(
@@ -367,7 +392,8 @@ def _head(
     values = (status.value, *place, 1 if secrets else 0, cost, *last)
     if run.version:
         return MOVE, (*values[:-1], run.worker, run.id, run.version), stale
-    born = run.revision, run.concurrency_group, run.trigger_source.value, run.redrive_of
+    source = run.trigger_source.value
+    born = run.revision, run.concurrency_group, source, run.reference, run.redrive_of
     return INSERT, (*values, *born, text_of(list(run.capabilities))), stale
 
 

@@ -25,7 +25,8 @@ def total_of(where: ExecutionFilter) -> tuple[str, Sequence[Any]] | None:
     unfinished executions of all accounts by time.
     """
     of_all = where.owner_id is None and where.workflow_id is None and where.since is not None
-    if where.id_end is not None or of_all or excludes_ended(where.statuses):
+    chosen = where.id_end is not None or where.reference is not None
+    if chosen or of_all or excludes_ended(where.statuses):
         return None
     any_time = evolve(where, since=None, until=None)
     return tallies.total(where, conditions(any_time, where.statuses))

@@ -36,7 +36,8 @@ def _events_text(entries: Sequence[Entry]) -> str:
 _SIZE = """length(r.body) + coalesce(length(r.output), 0)
     + coalesce((SELECT sum(length(s.body) + coalesce(length(s.output), 0)
         + coalesce(length(s.items), 0)) FROM step_results s WHERE s.execution_id = r.id), 0)
-    + coalesce((SELECT length(v.body) FROM execution_variables v WHERE v.execution_id = r.id), 0)
+    + coalesce((SELECT length(v.body) + coalesce(length(v.cause), 0)
+        FROM execution_variables v WHERE v.execution_id = r.id), 0)
     + coalesce((SELECT sum(length(e.data)) FROM events e WHERE e.execution_id = r.id), 0)"""
 
 
@@ -63,7 +64,8 @@ _STEPS = f"""SELECT execution_id, position, body, output, items FROM step_result
     WHERE execution_id IN {_THESE} ORDER BY execution_id, position"""
 
 
-_VARIABLES = f"SELECT execution_id, body FROM execution_variables WHERE execution_id IN {_THESE}"
+_VARIABLES = f"""SELECT execution_id, body, cause FROM execution_variables
+    WHERE execution_id IN {_THESE}"""
 
 
 _EVENTS = f"""SELECT execution_id, number, at, kind, data FROM events
@@ -171,8 +173,10 @@ def _packed(
     about = value_of(body)
     if url is not None:
         about["callback_url"] = value_of(cells.opened(url, "callback_url"))
-    for (given,) in variables:
+    for given, cause in variables:
         about["variables"] = value_of(cells.opened(given, "body", "execution_variables"))
+        if cause is not None:
+            about["trigger"] = value_of(cells.opened(cause, "cause", "execution_variables"))
     results = [value_of(one) for _, one, *_ in steps]
     apart = [
         [_value(cells, output, "output", place), _value(cells, items, "items", place)]

@@ -95,6 +95,7 @@ CREATE TABLE executions (
     concurrency_group TEXT,
     queued INTEGER NOT NULL DEFAULT 0,
     trigger_source TEXT NOT NULL,
+    reference TEXT,
     redrive_of TEXT,
     capabilities TEXT NOT NULL,
     cost INTEGER,
@@ -129,6 +130,9 @@ CREATE INDEX executions_unfinished_of_workflow
     WHERE status NOT IN ('COMPLETED', 'FAILED', 'CANCELLED');
 CREATE INDEX executions_by_source ON executions (owner_id, trigger_source, accepted_at, id);
 CREATE INDEX executions_of_workflow_by_source ON executions (workflow_id, trigger_source, accepted_at, id);
+CREATE INDEX executions_by_reference
+    ON executions (reference, accepted_at, id, status, owner_id, workflow_id, trigger_source)
+    WHERE reference IS NOT NULL;
 CREATE INDEX executions_redrives ON executions (redrive_of, accepted_at, id) WHERE redrive_of IS NOT NULL;
 CREATE INDEX executions_costs ON executions (workflow_id, accepted_at, cost, owner_id) WHERE cost IS NOT NULL;
 CREATE INDEX executions_ended ON executions (completed_at, id) WHERE completed_at IS NOT NULL;
@@ -145,10 +149,11 @@ CREATE INDEX executions_in_grace ON executions (due_at, id) WHERE status = 'INTE
 CREATE INDEX executions_in_group ON executions (concurrency_group, queued, due_at, id)
     WHERE concurrency_group IS NOT NULL AND status NOT IN ('COMPLETED', 'FAILED', 'CANCELLED');
 
--- An execution without variables has no row.
+-- An execution without variables and `cause` has no row. `cause`: what its templates know as `trigger`.
 CREATE TABLE execution_variables (
     execution_id TEXT PRIMARY KEY,
-    body TEXT NOT NULL
+    body TEXT NOT NULL,
+    cause TEXT
 );
 
 -- `position` is the place in the map of results; the step's name is in the body. With a rowid: rows of a table without

@@ -108,6 +108,7 @@ def fits(where: ExecutionFilter, run: Execution) -> bool:
         and where.workflow_id in (None, run.workflow_id)
         and (not where.statuses or run.status in where.statuses)
         and (not where.sources or run.trigger_source in where.sources)
+        and where.reference in (None, run.reference)
         and within(where, run.accepted_at)
     )
 
@@ -144,7 +145,9 @@ def listed(run: Execution) -> Execution:
     bare = {name: evolve(result, output=None, items=None) for name, result in results}
     aside = {name: evolve(one, output=None, items=None) for name, one in run.put_aside.items()}
     variables = run.variables if run.secrets else {}
-    return evolve(run, step_results=bare, put_aside=aside, variables=variables, output=None)
+    return evolve(
+        run, step_results=bare, put_aside=aside, variables=variables, trigger={}, output=None
+    )
 
 
 @frozen

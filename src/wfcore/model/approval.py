@@ -156,7 +156,7 @@ class Approval:
     up.
 
     `question`: the message as Markdown, in which text that templates inserted is escaped; None: the
-    message is plain text. MD-3.
+    message is plain text. MD-3. `reference`: of the execution. EX-38.
 
     With `stages`, `approvers` are the approvers of all stages up to the present stage.
     `escalate_at`: the instant at which `escalate_to` are added to the approvers, if the approval is
@@ -202,6 +202,7 @@ class Approval:
     links: Links = Links.DECIDE
     notify: tuple[str, ...] | None = None
     question: str | None = None
+    reference: str | None = None
     version: int = 0
 
     @property

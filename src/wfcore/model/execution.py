@@ -250,10 +250,12 @@ class Execution:
     once.
 
     `parent_id` and `parent_step`: the step that started the execution. `trigger_id`: the schedule
-    or chain that started the execution. `chain_depth`: the number of chained starts since a start
-    by a person or program. `root_source`: for a child, the trigger of the root of its family; None:
-    unknown. `request_id`: the request that started the execution, or the first execution of its
-    family. `callback_url`: the URL that receives the end of the execution. `trace`: see
+    or chain that started the execution. `trigger`: the facts of the start that no other field has,
+    by their names in templates; see `rules.execution.scope`. `reference`: a text by which people
+    find the execution, without secrets. EX-38. `chain_depth`: the number of chained starts since a
+    start by a person or program. `root_source`: for a child, the trigger of the root of its family;
+    None: unknown. `request_id`: the request that started the execution, or the first execution of
+    its family. `callback_url`: the URL that receives the end of the execution. `trace`: see
     `model.trace`.
     """
 
@@ -268,6 +270,7 @@ class Execution:
     accepted_at: EpochMs
     total_steps: int
     variables: JsonObject = field(factory=dict)
+    trigger: JsonObject = field(factory=dict)
     step_results: Mapping[str, StepResult] = field(factory=dict)
     put_aside: Mapping[str, StepResult] = field(factory=dict)
     status_reason: StatusReason | None = None
@@ -281,6 +284,7 @@ class Execution:
     resumes: int = 0
     monitored: bool = False
     redrive_of: str | None = None
+    reference: str | None = None
     key_id: str | None = None
     webhook_id: str | None = None
     callback_url: str | None = None

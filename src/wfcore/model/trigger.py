@@ -3,9 +3,10 @@
 from enum import StrEnum
 from typing import TypeAlias
 
-from attrs import frozen
+from attrs import field, frozen
 
 from wfcore.model.execution import ExecutionStatus
+from wfcore.model.json import JsonObject
 from wfcore.time import EpochMs
 
 
@@ -27,30 +28,42 @@ class Missed(StrEnum):
 class Schedule:
     """
     Local times in a time zone, as a cron expression. `missed` None: the server's setting applies.
-    `pause_after`: the number of failed executions in a row that pauses the schedule. SH-10.
+    `pause_after`: the number of failures in a row that pauses the schedule. SH-10. `inputs`: the
+    inputs of each start, with templates over `trigger`. SH-12.
     """
 
     cron: str
     timezone: str = "UTC"
     missed: Missed | None = None
     pause_after: int | None = None
+    inputs: JsonObject = field(factory=dict)
 
 
 @frozen
 class Chain:
     """
-    A start `delay_seconds` after each completion of another workflow, at most `max_runs` times in
-    all.
+    A start `delay_seconds` after each end of another workflow, at most `max_runs` times in all.
 
-    `workflow`: the name of a workflow of the same owner, or an id that the owner can see.
+    `workflow`: the name of a workflow of the same owner, or an id that the owner can see. `on`: the
+    statuses of the ends that count. CH-6. `inputs`: as those of a `Schedule`.
     """
 
     workflow: str
     delay_seconds: int = 0
     max_runs: int | None = None
+    on: tuple[ExecutionStatus, ...] = (ExecutionStatus.COMPLETED,)
+    inputs: JsonObject = field(factory=dict)
 
 
 TriggerSpec: TypeAlias = Schedule | Chain
+
+FOLLOWED = ("executionId", "status", "output")
+"""The names below `trigger` about a followed execution, for accounts that see the execution."""
+TRIGGER_NAMES = (
+    *("kind", "scheduledFor", "scheduledAt", "workflowId", "workflowName", *FOLLOWED),
+    "webhookId",
+)
+"""The names below `trigger` in templates. EX-37."""
 
 
 class TriggerState(StrEnum):
@@ -92,10 +105,12 @@ class Pause:
 @frozen
 class Trigger:
     """
-    A trigger of a workflow. `runs`: the number of its starts. `watches`: the key of the workflow
+    A trigger of a workflow. `runs`: the number of its starts. `refusal_detail`: the mistake, after
+    a start with wrong inputs. `watches`: the key of the workflow
     that a chain waits for (see `rules.triggers.chain`); None for a schedule. `last_execution_id`:
     the execution that ended last, and `last_result` its status. `failures`: how many executions
-    FAILED in a row since an execution COMPLETED or a person resumed the trigger. SH-10.
+    FAILED or could not start with their inputs, in a row, since an execution COMPLETED or a person
+    resumed the trigger. SH-10.
     """
 
     id: str
@@ -108,6 +123,7 @@ class Trigger:
     last_run_at: EpochMs | None = None
     refusal: Refusal | None = None
     refused_at: EpochMs | None = None
+    refusal_detail: str | None = None
     last_result: ExecutionStatus | None = None
     last_execution_id: str | None = None
     failures: int = 0
@@ -146,8 +162,8 @@ class Timer:
     """
     A due row: at `due_at` its trigger starts the workflow once, and the row is deleted.
 
-    The id is derived from the trigger and the cause (an instant, or a completed execution), so that
-    each cause has at most one row. `cause`: the completed execution. `depth`: the length of the
+    The id is derived from the trigger and the cause (an instant, or an ended execution), so that
+    each cause has at most one row. `cause`: the followed execution. `depth`: the length of the
     chain that the start would belong to.
     """
 

@@ -249,6 +249,7 @@ class Definition:
     description: str = ""
     triggers: tuple[TriggerSpec, ...] = ()
     concurrency: Concurrency | None = None
+    reference: str | None = None
     budget: Budget | None = None
     on_interrupt: OnInterrupt = OnInterrupt.RESUME
     on_failure: tuple[Step, ...] = ()

@@ -18,9 +18,9 @@ Inside a unit, queries see the records that the same unit has put. Queries are g
 only read, and are the same for a view and a unit. Records are frozen, so a store may return the
 same object twice.
 
-An execution's `trigger_source`, `concurrency_group`, `redrive_of` and `capabilities` never change:
-a store may read them from the new record only. The definition of a revision never changes either: a
-store may cache it.
+An execution's `trigger_source`, `trigger`, `reference`, `concurrency_group`, `redrive_of` and
+`capabilities` never change: a store may read them from the new record only. The definition of a
+revision never changes either: a store may cache it.
 
 **Logs** (`Event`, `AuditEntry`) are append-only; units never conflict over tallies and deliveries.
 """
@@ -194,7 +194,8 @@ class ExecutionFilter:
     `owner_id`: executions of that account. `workflow_id`: executions of that workflow. `statuses`,
     `sources`: executions with a listed status or source; empty: any. `since`, `until`: executions
     accepted at or after `since` and before `until`. `id_end`: executions whose id ends in this
-    text, among the newest `SEARCHED` executions that match the other fields.
+    text, among the newest `SEARCHED` executions that match the other fields. `reference`:
+    executions with exactly this reference. EX-38.
     """
 
     owner_id: str | None = None
@@ -205,6 +206,7 @@ class ExecutionFilter:
     until: EpochMs | None = None
     oldest_first: bool = False
     id_end: str | None = None
+    reference: str | None = None
 
 
 SEARCHED = 50_000
@@ -217,9 +219,9 @@ class ExecutionQueries(Protocol):
     async def list(self, where: ExecutionFilter, page: PageRequest) -> Page[Execution]:
         """
         The executions that fit *where*, newest first unless *where* says otherwise. To keep a page
-        small, the rows and their `step_results` carry no `output` and no `items`; they carry
-        `variables` only if `secrets` names some (masking needs their values). Such records must not
-        be `put`.
+        small, the rows carry no `trigger`, and neither they nor their `step_results` carry `output`
+        or `items`; they carry `variables` only if `secrets` names some (masking needs their
+        values). Such records must not be `put`.
         """
 
     async def by_status(self, where: ExecutionFilter, most: int) -> Mapping[ExecutionStatus, int]:

@@ -92,6 +92,8 @@ MAX_COMMENT = 4_000
 """Characters in the comment of a decision."""
 MAX_NAME = 200
 """Characters in a name. LM-8."""
+MAX_REFERENCE = 200
+"""Characters of an execution's reference. EX-38."""
 MAX_STEPS = 500
 """Steps in a definition, nested ones too. DF-1."""
 MAX_DEPTH = 8

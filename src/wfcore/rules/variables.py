@@ -96,7 +96,7 @@ def bind(definition: Definition, inputs: JsonObject) -> JsonObject:
         check_numbers(below("inputs", name), value)
         declared = definition.variables.get(name)
         if declared is not None and not fits(declared.type, value):
-            raise InvalidInput(f"inputs.{name}", f"must be {_WANTED[declared.type]}")
+            raise InvalidInput(f"inputs.{name}", f"must be {WANTED[declared.type]}")
         bound[name] = value
     for name, variable in definition.variables.items():
         if variable.required and bound.get(name) is None:
@@ -150,13 +150,14 @@ def fits(type: VariableType, value: Json) -> bool:
             return isinstance(value, list | tuple)
 
 
-_WANTED = {
+WANTED = {
     VariableType.STRING: "a string",
     VariableType.NUMBER: "a number",
     VariableType.BOOLEAN: "true or false",
     VariableType.OBJECT: "an object",
     VariableType.ARRAY: "an array",
 }
+"""The words for a value of each type."""
 
 
 def environment(variables: JsonObject, error: Json = None) -> Mapping[str, str]:
@@ -194,5 +195,5 @@ def parse_text(declared: Variable | None, text: str) -> Json:
         value = None
     check_numbers(f"inputs.{declared.name}", value)
     if not fits(declared.type, value):
-        raise InvalidInput(f"inputs.{declared.name}", f"must be {_WANTED[declared.type]}")
+        raise InvalidInput(f"inputs.{declared.name}", f"must be {WANTED[declared.type]}")
     return value

@@ -131,7 +131,7 @@ class Standing:
 class ApprovalHead:
     """
     `canDecide`: whether the reader may approve it now, and if not, `whyNot`. These and
-    `workflowName` are null where nobody in particular reads.
+    `workflowName` are null where nobody in particular reads. `reference`: of its execution.
     """
 
     id: str
@@ -161,6 +161,7 @@ class ApprovalHead:
     delegated_to: Sequence[DelegationView]
     approvers: Sequence[str]
     workflow_name: str | None
+    reference: str | None
     can_decide: bool | None
     why_not: str | None
 
@@ -252,6 +253,7 @@ def _head(approval: Approval, standing: Standing | None) -> dict[str, Any]:
         "delegated_to": [DelegationView(one.by, one.to, one.until) for one in approval.delegations],
         "approvers": approval.approvers,
         "workflow_name": standing and standing.workflow_name,
+        "reference": approval.reference,
         "can_decide": standing and standing.why_not is None,
         "why_not": standing and standing.why_not,
     }

@@ -87,7 +87,10 @@ class StatusReasonView:
 
 @define(eq=False, kw_only=True)
 class ExecutionRow:
-    """An execution as lists show it. `completedAt` is absent until the end."""
+    """
+    An execution as lists show it. `completedAt` is absent until the end. `reference`: the text by
+    which people find it.
+    """
 
     execution_id: str
     workflow_id: str
@@ -103,6 +106,7 @@ class ExecutionRow:
     error: str | None
     usage: UsageView
     redrive_of: str | None
+    reference: str | None
     parent_execution_id: str | None
     workflow_version: int
     started_by: StarterView
@@ -302,6 +306,7 @@ def _row(run: Execution, secrets: Secrets, names: Names) -> dict[str, Any]:
         "error": _masked(run.error, secrets),
         "usage": _usage(total(run.every_result)),
         "redrive_of": run.redrive_of,
+        "reference": run.reference,
         "parent_execution_id": run.parent_id,
     }
 

@@ -42,14 +42,16 @@ class NoBody:
 class StartBody:
     """
     Start an execution. `enableMonitoring` puts the steps' output lines into the event stream, too;
-    `callbackUrl` is told of the end. `like`: an execution of the workflow whose inputs are taken
-    where `inputs` give no other value.
+    `callbackUrl` is told of the end. `like`: an execution of the workflow whose inputs and
+    reference are taken where the body gives no others. `reference`: at most 200 characters by which
+    people find the execution; without it, what the definition says.
     """
 
     inputs: JsonObject = Factory(dict)
     enable_monitoring: bool = False
     callback_url: str | None = None
     like: str | None = None
+    reference: str | None = None
 
 
 @frozen

@@ -34,9 +34,10 @@ WrittenStep: TypeAlias = Annotated[JsonObject, "WrittenStep", "A step as definit
 class WorkflowTriggerView:
     """
     A trigger. `definition` is what the workflow's definition says of it; `reason` says in words
-    why it is not ACTIVE. `lastRefusal`: why it started nothing the last time it did not.
-    `lastResult`: how the execution `lastExecutionId` ended; `failures`: how many failed in a row
-    until then. `pausedBy`: the account that paused it; absent if its failures did.
+    why it is not ACTIVE. `lastRefusal`: why it started nothing the last time it did not;
+    `lastRefusalDetail`: the mistake, if its inputs were wrong.
+    `lastResult`: how the execution `lastExecutionId` ended; `failures`: how many starts failed in a
+    row. `pausedBy`: the account that paused it; absent if its failures did.
     """
 
     id: str
@@ -48,6 +49,7 @@ class WorkflowTriggerView:
     last_run_at: int | None
     runs: int
     last_refusal: Refusal | None
+    last_refusal_detail: str | None
     last_refused_at: int | None
     failures: int
     last_result: ExecutionStatus | None = field(default=None, metadata=ABSENT)
@@ -133,6 +135,7 @@ def trigger_view(shown: TriggerRow) -> WorkflowTriggerView:
         last_run_at=trigger.last_run_at,
         runs=trigger.runs,
         last_refusal=trigger.refusal,
+        last_refusal_detail=trigger.refusal_detail,
         last_refused_at=trigger.refused_at,
         last_result=trigger.last_result,
         last_execution_id=trigger.last_execution_id,
@@ -151,12 +154,15 @@ def _written(spec: TriggerSpec) -> dict[str, Any]:
             "timezone": spec.timezone,
             "missed": spec.missed,
             **({"pauseAfter": spec.pause_after} if spec.pause_after else {}),
+            **({"inputs": spec.inputs} if spec.inputs else {}),
         }
     return {
         "kind": TriggerKind.DELAYED_COMPLETION,
         "workflow": spec.workflow,
+        "on": spec.on,
         "delaySeconds": spec.delay_seconds,
         "maxRuns": spec.max_runs,
+        **({"inputs": spec.inputs} if spec.inputs else {}),
     }
 
 

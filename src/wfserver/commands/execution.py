@@ -71,6 +71,7 @@ def execution_command() -> None:
 @click.argument("workflow")
 @inputs
 @click.option("--like", metavar="ID", help="With the inputs of that execution.")
+@click.option("--reference", metavar="TEXT", help="By which people find it, like an order number.")
 @_wait
 @pass_invocation
 def start(
@@ -78,11 +79,17 @@ def start(
     workflow: str,
     given: tuple[tuple[str, str], ...],
     like: str | None,
+    reference: str | None,
     wait: bool,
     timeout: int | None,
 ) -> int | None:
     """Start WORKFLOW (id or name). The running server does it."""
-    parameters = {"workflow": workflow, "inputs": dict(given), "like": like}
+    parameters = {
+        "workflow": workflow,
+        "inputs": dict(given),
+        "like": like,
+        "reference": reference,
+    }
     if given:
         _warn_of_unknown(invocation, workflow, [name for name, _ in given])
     return _started(invocation, executions.start_execution, parameters, wait, timeout)
@@ -101,6 +108,7 @@ def _warn_of_unknown(invocation: Invocation, workflow: str, names: Sequence[str]
 @click.option("--workflow", metavar="ID-or-NAME", help="Only of this workflow.")
 @click.option("--status", type=Member(ExecutionStatus), multiple=True, help="Only these.")
 @click.option("--by", type=Member(TriggerSource), multiple=True, help="Only so started.")
+@click.option("--reference", metavar="TEXT", help="Only with exactly this reference.")
 @span_of_time
 @click.option("--oldest", is_flag=True, help="Oldest first.")
 @limit
@@ -110,6 +118,7 @@ def list_(
     workflow: str | None,
     status: tuple[ExecutionStatus, ...],
     by: tuple[TriggerSource, ...],
+    reference: str | None,
     since: EpochMs | None,
     until: EpochMs | None,
     oldest: bool,
@@ -126,12 +135,13 @@ def list_(
         until=until,
         oldest=oldest,
         limit=limit,
+        reference=reference,
     )
     put_answer(invocation.json, found, _table)
 
 
 def _table(found: Any) -> None:
-    heads = ("id", "status", "steps", "workflow", "took", "started", "starter", "by")
+    heads = ("id", "status", "steps", "workflow", "reference", "took", "started", "starter", "by")
     put_table(heads, map(_row, found["items"]), found["total"])
 
 
@@ -402,6 +412,7 @@ def _put(run: Any) -> None:
         {
             "id": run["executionId"],
             "workflow": f"{run['workflowName']} ({run['workflowId']})",
+            "reference": run["reference"],
             "by": run["triggerSource"],
             "starter": starter["email"] or starter["accountId"],
             "key": starter.get("keyName"),
@@ -447,6 +458,7 @@ def _row(run: Any) -> tuple[object, ...]:
         run["status"],
         f"{run['completedSteps']}/{run['totalSteps']}",
         run["workflowName"],
+        run["reference"],
         span(ended - run["startedAt"] if ended else None),
         instant(run["startedAt"]),
         starter["email"] or starter["accountId"],

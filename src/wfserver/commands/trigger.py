@@ -10,7 +10,7 @@ from wfserver.failures import FAILED
 from wfserver.terminal.bulk import agreed
 from wfserver.terminal.invocation import Invocation
 from wfserver.terminal.options import CommandGroup, limit, pass_invocation, span_of_time
-from wfserver.terminal.output import instant, put_answer, put_table
+from wfserver.terminal.output import clean, instant, put_answer, put_table
 
 HEADS = ("id", "state", "next run", "when", "runs", "last result", "workflow", "why")
 
@@ -112,11 +112,14 @@ def fires(definition: Any) -> str:
         return f"{definition['cron']} {definition['timezone']}"
     runs = definition["maxRuns"]
     most = f", {runs} times" if runs is not None else ""
-    return f"{definition['delaySeconds']} s after {definition['workflow']}{most}"
+    ends = [one for one in definition["on"] if one != "COMPLETED"]
+    end = f" {' or '.join(definition['on'])}" if ends else ""
+    return f"{definition['delaySeconds']} s after {definition['workflow']}{end}{most}"
 
 
 def _row(one: Any) -> tuple[object, ...]:
-    last = f"last time: {one['lastRefusal']}" if one["lastRefusal"] else None
+    detail = f", {clean(one['lastRefusalDetail'])}" if one["lastRefusalDetail"] else ""
+    last = f"last time: {one['lastRefusal']}{detail}" if one["lastRefusal"] else None
     return (
         one["id"],
         one["state"],

@@ -81,7 +81,7 @@ async def test_failures_in_a_row_pause_a_schedule(world: World) -> None:
     one = await shown(world, flow)
     assert (one.standing.state, one.standing.why) == (
         TriggerState.PAUSED,
-        "Its last 2 executions in a row failed",
+        "Its last 2 starts in a row failed",
     )
     (entry,) = await audited(world)
     assert (entry.event, entry.reason, entry.target) == (

@@ -218,6 +218,7 @@ async def test_who_is_asked_is_told_who_has_approved(told: World) -> None:
         "executionId": approval.execution_id,
         "workflowId": approval.workflow_id,
         "round": 1,
+        "reference": None,
         "itemsHash": items_hash(approval),
         "step": "review",
         "message": "Look",

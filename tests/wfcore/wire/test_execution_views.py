@@ -46,6 +46,7 @@ RUN = make.execution(
     webhook_id="wh_1",
     trigger_id="trg_1",
     redrive_of="exec_0",
+    reference="Order 7",
     parent_id="exec_9",
 )
 STEP = {
@@ -75,6 +76,7 @@ ROW = {
     "error": "no ***",
     "usage": {"inputTokens": 11, "outputTokens": 22, "costUsd": "0.75"},
     "redriveOf": "exec_0",
+    "reference": "Order 7",
     "parentExecutionId": "exec_9",
     "workflowVersion": 3,
     "startedBy": {

@@ -124,6 +124,7 @@ SAME: list[tuple[Any, Any, Mapping[str, Any]]] = [
     (
         make.trigger(
             runs=2, last_run_at=3, refusal=Refusal.MISSED, refused_at=4, failures=6,
+            refusal_detail="why",
             last_result=ExecutionStatus.FAILED, last_execution_id="exec_5",
             spec=Schedule("0 9 * * *", "Europe/Berlin", pause_after=9), pause=Pause(7, "acc_1"),
         ),
@@ -137,6 +138,7 @@ SAME: list[tuple[Any, Any, Mapping[str, Any]]] = [
             },
             "state": TriggerState.PAUSED, "reason": "why", "next_run_at": 8,
             "last_refusal": Refusal.MISSED, "last_refused_at": 4, "paused_at": 7,
+            "last_refusal_detail": "why",
             "paused_by": "acc_1",
         },
     ),
@@ -146,10 +148,11 @@ SAME: list[tuple[Any, Any, Mapping[str, Any]]] = [
         {
             "definition": {
                 "kind": "DELAYED_COMPLETION", "workflow": "source", "delaySeconds": 30,
-                "maxRuns": 4,
+                "maxRuns": 4, "on": (ExecutionStatus.COMPLETED,),
             },
             "state": TriggerState.ACTIVE, "reason": None, "next_run_at": None,
-            "last_refusal": None, "last_refused_at": None, "paused_at": None, "paused_by": None,
+            "last_refusal": None, "last_refusal_detail": None, "last_refused_at": None,
+            "paused_at": None, "paused_by": None,
         },
     ),
     (Concurrency(2, "key", [*OnLimit][-1]), workflows.concurrency_view, {}),

@@ -8,6 +8,7 @@ from typing import Any
 
 from wfcore.errors import InvalidDefinition, Problem
 from wfcore.model.json import Json, JsonObject
+from wfcore.model.trigger import TRIGGER_NAMES
 from wfcore.model.workflow import CodeStep, Definition, Language, OnInterrupt, Runtime
 from wfcore.rules.definition.ai import budget
 from wfcore.rules.definition.review import approver_groups
@@ -23,7 +24,8 @@ from wfcore.rules.definition.triggers import (
     ScheduleProblems,
     concurrency,
     no_schedules,
-    report_unattended,
+    report_inputs,
+    templated,
     triggers,
 )
 from wfcore.rules.definition.values import (
@@ -68,7 +70,7 @@ def check_definition(
     reading.approver_groups = _declared(document, "approverGroups")
     values = read_object(document, "", fields_of(reading, schedule_problems), findings)
     reading.check_templates()
-    report_unattended(values, findings)
+    report_inputs(values, findings)
     for path, schema in findings.schemas:
         for message in schema_problems(schema):
             findings.add(path, message)
@@ -172,17 +174,27 @@ def _top(reading: Reading) -> Mapping[str, Field]:
 
 
 def _starts(reading: Reading, schedule_problems: ScheduleProblems) -> Mapping[str, Field]:
-    """The fields about starts: the triggers, and how many executions may run at once."""
-    names: Mapping[str, Collection[str]]
-    names = {"variables": reading.declared, "steps": (), "execution": ()}
-    limit = concurrency(lambda key: reading.template_problems(key, names))
+    """The fields about starts: triggers, how many executions may run at once, and the reference."""
+    at_fire: Mapping[str, Collection[str]] = {"trigger": TRIGGER_NAMES}
+    at_start = {**at_fire, "variables": reading.declared, "steps": (), "execution": ()}
+    limit = concurrency(lambda key: reading.template_problems(key, at_start))
     return {
         "triggers": Field(
-            triggers(schedule_problems),
+            triggers(
+                schedule_problems,
+                lambda text: reading.template_problems(text, at_fire),
+                reading.own_name,
+            ),
             "triggers",
             "What starts the workflow by itself: schedules, and completions of other workflows.",
         ),
         "concurrency": Field(limit, "concurrency", "How many executions run at once."),
+        "reference": Field(
+            templated(lambda text: reading.template_problems(text, at_start)),
+            "reference",
+            "A template over variables and `trigger`: the text by which people find an execution, "
+            "like the number of an order.",
+        ),
     }
 
 

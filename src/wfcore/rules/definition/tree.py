@@ -7,6 +7,7 @@ from typing import Any
 from attrs import define, evolve, field, frozen
 
 from wfcore.model.json import Json, JsonObject
+from wfcore.model.trigger import TRIGGER_NAMES
 from wfcore.model.workflow import ApprovalStep, Branch, Case, Step
 from wfcore.rules.definition.values import (
     Check,
@@ -103,6 +104,7 @@ class Reading:
             "variables": (*self.declared, *loops),
             "steps": self.names.steps,
             "execution": ("id", "workflowId"),
+            "trigger": TRIGGER_NAMES,
             **dict.fromkeys(loops),
             **({"loop": ("index",)} if loops else {}),
             **({"error": ()} if self.on_failure else {}),

@@ -1,22 +1,26 @@
 """The starts of a workflow in its definition: `triggers` and `concurrency`."""
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from enum import StrEnum
 from functools import partial
 from typing import Any
 
 from attrs import frozen
 
+from wfcore.model.execution import ExecutionStatus
 from wfcore.model.json import Json
 from wfcore.model.trigger import Chain, Missed, Schedule, TriggerKind, TriggerSpec
-from wfcore.model.workflow import Concurrency, OnLimit, Variable
+from wfcore.model.workflow import Concurrency, OnLimit, Variable, VariableType
 from wfcore.rules.definition.values import (
     Check,
     Field,
     Findings,
     accepting,
+    any_object,
     by_kind,
     choice,
     filled,
+    is_one_template,
     known_or,
     list_of,
     named,
@@ -29,6 +33,10 @@ from wfcore.rules.definition.values import (
 from wfcore.rules.limits import MAX_DELAY_SECONDS, MAX_RUNS, MAX_RUNS_AT_ONCE, MAX_TRIGGERS
 from wfcore.rules.paths import below
 from wfcore.rules.triggers.identity import identity
+from wfcore.rules.variables import WANTED, fits
+
+TemplatesOf = Callable[[str], Sequence[str]]
+"""A function that finds the mistakes in one template."""
 
 ScheduleProblems = Callable[[str, str], Mapping[str, str]]
 """`Calendar.problems`: finds the mistakes in a cron expression and a zone, by field."""
@@ -45,6 +53,30 @@ class _TriggerKind:
     fields: Mapping[str, Field]
 
 
+class Followed(StrEnum):
+    """The ends of a workflow that a chain may follow. The names are those of `ExecutionStatus`."""
+
+    COMPLETED = "COMPLETED"
+    FAILED = "FAILED"
+    CANCELLED = "CANCELLED"
+
+
+_ENDS = list_of(choice(Followed), least=1)
+
+
+@accepting({"type": "array", "items": {"enum": [*Followed]}, "minItems": 1, "uniqueItems": True})
+def _ends(document: Json, path: str, findings: Findings) -> Any:
+    found = _ENDS(document, path, findings)
+    if len(set(found)) < len(found):
+        findings.add(path, "names a status twice")
+    return tuple(ExecutionStatus(one) for one in found if one is not None)
+
+
+_INPUTS = Field(
+    any_object,
+    "inputs",
+    "The inputs of each start, by the name of a variable; templates over `trigger`.",
+)
 TRIGGER_KINDS: Mapping[str, _TriggerKind] = {
     TriggerKind.SCHEDULE: _TriggerKind(
         Schedule,
@@ -72,6 +104,7 @@ TRIGGER_KINDS: Mapping[str, _TriggerKind] = {
                 "pause_after",
                 "After this many failures in a row it is paused, and its owner is told.",
             ),
+            "inputs": _INPUTS,
         },
     ),
     TriggerKind.DELAYED_COMPLETION: _TriggerKind(
@@ -85,16 +118,22 @@ TRIGGER_KINDS: Mapping[str, _TriggerKind] = {
                 "the owner can see.",
                 required=True,
             ),
+            "on": Field(
+                _ends,
+                "on",
+                "The ends that count: `COMPLETED` (default), `FAILED`, `CANCELLED`.",
+            ),
             "delaySeconds": Field(
                 number(0, MAX_DELAY_SECONDS, whole=True),
                 "delay_seconds",
-                "How long after each completion. Default: 0.",
+                "How long after each of these ends. Default: 0.",
             ),
             "maxRuns": Field(
                 number(1, MAX_RUNS, whole=True),
                 "max_runs",
                 "After this many starts in total the trigger ends.",
             ),
+            "inputs": _INPUTS,
         },
     ),
 }
@@ -103,10 +142,15 @@ TRIGGER_KINDS: Mapping[str, _TriggerKind] = {
 _TRIGGER = by_kind({kind: object_schema(one.fields) for kind, one in TRIGGER_KINDS.items()})
 
 
-def triggers(schedule_problems: ScheduleProblems) -> Check:
-    """A check for the list of triggers, which must differ. SH-5."""
+def triggers(
+    schedule_problems: ScheduleProblems, problems_of: TemplatesOf, own_name: Json
+) -> Check:
+    """
+    A check for the list of triggers, which must differ. SH-5. *problems_of* finds the mistakes in a
+    template of `inputs`; *own_name*: the workflow's name.
+    """
 
-    one = Check(partial(_trigger, schedule_problems), _TRIGGER)
+    one = Check(partial(_trigger, schedule_problems, problems_of, own_name), _TRIGGER)
     listed = list_of(one, most=MAX_TRIGGERS)
 
     @accepting(listed.schema)
@@ -119,11 +163,21 @@ def triggers(schedule_problems: ScheduleProblems) -> Check:
 
 
 def _trigger(
-    schedule_problems: ScheduleProblems, document: Json, path: str, findings: Findings
+    schedule_problems: ScheduleProblems,
+    problems_of: TemplatesOf,
+    own_name: Json,
+    document: Json,
+    path: str,
+    findings: Findings,
 ) -> TriggerSpec | None:
     before = len(findings.problems)
     kind = _kind_of(document, path, findings)
-    values = read_object(document, path, kind.fields, findings) if kind else {}
+    own = Findings()  # its templates see other names than those of steps
+    values = read_object(document, path, kind.fields, own) if kind else {}
+    findings.problems += own.problems
+    for where, written in own.templates:
+        for message in problems_of(written):
+            findings.add(where, message)
     if kind is None or len(findings.problems) > before:
         return None
     values.pop("kind")
@@ -131,7 +185,15 @@ def _trigger(
     if isinstance(spec, Schedule):
         for field, message in schedule_problems(spec.cron, spec.timezone).items():
             findings.add(below(path, field), message)
+    elif spec.workflow == own_name and (mistake := follows_itself(spec)):
+        findings.add(below(path, "on"), mistake)
     return spec
+
+
+def follows_itself(spec: Chain) -> str | None:
+    """The mistake of a chain that follows its own workflow; None if it only follows COMPLETED."""
+    ends = [one.value for one in spec.on if one is not ExecutionStatus.COMPLETED]
+    return f"must not follow {' and '.join(ends)} of this workflow itself" if ends else None
 
 
 def _kind_of(document: Json, path: str, findings: Findings) -> _TriggerKind | None:
@@ -178,40 +240,72 @@ CONCURRENCY = {
 }
 
 
-def concurrency(problems_of: Callable[[str], Sequence[str]]) -> Check:
-    """A check for the limit; *problems_of* finds the mistakes in the template of its key."""
+def templated(problems_of: TemplatesOf) -> Check:
+    """A check for a text with templates that are evaluated when an execution is accepted."""
 
     @accepting({"type": "string"})
-    def key(document: Json, path: str, findings: Findings) -> Any:
+    def check(document: Json, path: str, findings: Findings) -> Any:
         if not isinstance(document, str):
             return findings.wrong(path, "a template over variables", document)
         for message in problems_of(document):
             findings.add(path, message)
         return document
 
+    return check
+
+
+def concurrency(problems_of: TemplatesOf) -> Check:
+    """A check for the limit; *problems_of* finds the mistakes in the template of its key."""
+
     return record(
         Concurrency,
         {
             **CONCURRENCY,
             "key": Field(
-                key, "key", "A template over variables: the limit holds for each of its values."
+                templated(problems_of),
+                "key",
+                "A template over variables: the limit holds for each of its values.",
             ),
         },
     )
 
 
-def report_unattended(values: Mapping[str, Any], findings: Findings) -> None:
+def report_inputs(values: Mapping[str, Any], findings: Findings) -> None:
     """
-    Reports a required variable without a default in a workflow that starts by itself: nobody gives
-    the variable a value. SH-6.
+    Reports inputs of triggers that are no variable of the workflow, or of another type; and a
+    required variable to which nobody gives a value when the workflow starts by itself. SH-6, SH-12.
     """
     declared: Mapping[str, Variable | None] = values.get("variables") or {}
-    if not values.get("triggers"):
-        return
-    for name in _without_value(declared):
-        message = "is required and has no default, so no trigger can start this workflow"
-        findings.add(below("variables", name), message)
+    specs: Sequence[TriggerSpec | None] = values.get("triggers") or ()
+    for at, spec in enumerate(specs):
+        if spec is None:
+            continue
+        place = below("triggers", at)
+        for name, value in spec.inputs.items():
+            if message := _mistake(name, value, declared):
+                findings.add(below(below(place, "inputs"), name), message)
+    for name, variable in declared.items():
+        if variable and variable.required and not variable.has_default:
+            without = [at for at, one in enumerate(specs) if one and name not in one.inputs]
+            if without:
+                findings.add(below("variables", name), _unattended(without, len(specs)))
 
 
-def _without_value(declared: Mapping[str, Variable | None]) -> Collection[str]:
-    return [name for name, one in declared.items() if one and one.required and not one.has_default]
+def _mistake(name: str, value: Json, declared: Mapping[str, Variable | None]) -> str | None:
+    """The mistake that the text of an input shows."""
+    if name not in declared:
+        there = known_or(name, declared) if declared else "it declares none"
+        return f"is no variable of this workflow; {there}"
+    variable = declared[name]
+    is_text = isinstance(value, str) and "{{" in value
+    if variable is None or (is_text and is_one_template(str(value))):
+        return None
+    fitting = variable.type is VariableType.STRING if is_text else fits(variable.type, value)
+    return None if fitting else f"must be {WANTED[variable.type]}"
+
+
+def _unattended(without: Sequence[int], triggers: int) -> str:
+    if len(without) == triggers:
+        return "is required and has no default, so no trigger can start this workflow"
+    listed = ", ".join(below("triggers", at) for at in without)
+    return f"is required and has no default, and {listed} gives no input for it"

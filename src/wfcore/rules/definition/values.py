@@ -341,12 +341,12 @@ def whole_template(document: Json, path: str, findings: Findings) -> Any:
     if not isinstance(document, str):
         return findings.wrong(path, "a template {{ … }}", document)
     stripped = document.strip()
-    if not _is_one_template(stripped):
+    if not is_one_template(stripped):
         findings.add(path, "must be exactly one template {{ … }} with nothing around it")
     return template(stripped, path, findings)
 
 
-def _is_one_template(written: str) -> bool:
+def is_one_template(written: str) -> bool:
     """Whether the braces that open *written* close at its very end and not before."""
     if not (written.startswith("{{") and written.endswith("}}")):
         return False

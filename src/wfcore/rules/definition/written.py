@@ -14,7 +14,8 @@ from typing import Any
 from attrs import NOTHING, evolve, fields_dict, frozen
 
 from wfcore.errors import InvalidDefinition, Problem
-from wfcore.model.json import JsonObject
+from wfcore.model.json import Json, JsonObject
+from wfcore.model.trigger import FOLLOWED, TRIGGER_NAMES
 from wfcore.model.workflow import (
     Branch,
     Budget,
@@ -330,3 +331,32 @@ def masked_document(definition: Definition) -> JsonObject:
 def withheld(definition: Definition) -> bool:
     """Whether the text holds the default of a secret variable and is therefore shown to nobody."""
     return any(one.secret and one.has_default for one in definition.variables.values())
+
+
+def unseen_names(
+    definition: Definition, problems_of: TemplateProblems, followed: str
+) -> Iterator[Problem]:
+    """
+    A problem for each template that uses the `FOLLOWED` names of `trigger`. *followed*: a workflow
+    whose executions the owner of the definition does not see. CH-7.
+    """
+    visible = tuple(name for name in TRIGGER_NAMES if name not in FOLLOWED)
+    message = f"says more of an execution of {followed!r} than the owner of this workflow sees"
+    for path, text in _texts(document_of(definition), ""):
+        if "trigger" in text:
+            known = problems_of(text, {"trigger": TRIGGER_NAMES})
+            if {*problems_of(text, {"trigger": visible})} - {*known}:
+                yield Problem(path, message)
+
+
+def _texts(value: Json, path: str) -> Iterator[tuple[str, str]]:
+    """The texts in *value* that may contain templates, with their paths."""
+    if isinstance(value, str):
+        yield path, value
+    elif isinstance(value, Mapping):
+        for name, item in value.items():
+            if name != "source":
+                yield from _texts(item, below(path, name))
+    elif isinstance(value, list | tuple):
+        for at, item in enumerate(value):
+            yield from _texts(item, below(path, at))

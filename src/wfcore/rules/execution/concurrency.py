@@ -15,6 +15,7 @@ from wfcore.errors import InvalidInput, LimitReached, TemplateFailed
 from wfcore.model.execution import Execution
 from wfcore.model.workflow import Concurrency
 from wfcore.rules.execution.plan import Render
+from wfcore.rules.execution.scope import trigger_of
 from wfcore.rules.masking import mask_text, secret_values
 from wfcore.rules.variables import compact
 
@@ -25,7 +26,8 @@ def in_group(
     outcome: Outcome[Execution], concurrency: Concurrency, render: Render
 ) -> Outcome[Execution]:
     """
-    The accepted execution with its concurrency group; the key is evaluated over its variables, now.
+    The accepted execution with its concurrency group; the key is evaluated over its variables
+    and its `trigger`, now.
 
     Only a digest of the key's value is stored. Raises `InvalidInput` if the key has no value. CC-3.
     """
@@ -39,7 +41,7 @@ def _group(run: Execution, key: str | None, render: Render) -> str:
     if key is None:
         return run.workflow_id
     try:
-        value = render(key, {"variables": run.variables})
+        value = render(key, {"variables": run.variables, "trigger": trigger_of(run)})
     except TemplateFailed as failed:
         raise InvalidInput(FIELD, mask_text(str(failed), secret_values(run))) from None
     text = value if isinstance(value, str) else compact(value)

@@ -132,8 +132,9 @@ def _let_go(run: Execution, fact: Fact) -> Iterator[Effect]:
 def _at_the_end(run: Execution, fact: Fact, now: EpochMs) -> Iterator[Effect]:
     """
     The effects of the execution's end on its processes, its concurrency group, its parent, trigger
-    and caller.
+    and caller, and on chains that follow it.
     """
+    yield SetTimers()
     if set(run.in_flight) - {getattr(fact, "step_name", None)}:
         yield StopSteps(run.id)
     if run.concurrency_group is not None:
@@ -182,7 +183,7 @@ def _to_be_claimed(at: EpochMs | None) -> tuple[Effect, ...]:
 
 
 def _finished(run: Execution, fact: facts.Finished, now: EpochMs) -> Change:
-    return Change({"output": fact.output}, effects=(SetTimers(),))
+    return Change({"output": fact.output})
 
 
 def _worker_lost(run: Execution, fact: facts.WorkerLost, now: EpochMs) -> Change:

@@ -9,6 +9,7 @@ from collections.abc import Collection, Iterator, Mapping
 
 from wfcore.model.execution import ENDED, Execution, StepResult, left_out
 from wfcore.model.json import Json, JsonObject
+from wfcore.model.trigger import TRIGGER_NAMES
 from wfcore.model.workflow import ON_FAILURE, Definition, LoopStep, Named
 
 Names = Mapping[str, Json]
@@ -42,6 +43,7 @@ def scope(definition: Definition, run: Execution, prefix: str = "") -> Names:
         "variables": run.variables,
         "steps": steps,
         "execution": {"id": run.id, "workflowId": run.workflow_id},
+        "trigger": trigger_of(run),
     }
     if run.failing is not None:
         for named in definition.frames[""]:
@@ -61,6 +63,15 @@ def scope(definition: Definition, run: Execution, prefix: str = "") -> Names:
         _see(steps, definition.frames[name], run, here)
         known["loop"] = {"index": index}
     return {**items, **known, "variables": {**run.variables, **items}}
+
+
+def trigger_of(run: Execution) -> JsonObject:
+    """
+    The `trigger` of templates and of the context file: every one of `TRIGGER_NAMES`, null if it
+    does not apply. EX-37.
+    """
+    own = {"kind": run.trigger_source.value, "webhookId": run.webhook_id}
+    return {**dict.fromkeys(TRIGGER_NAMES), **own, **run.trigger}
 
 
 def keys_seen(run: Execution, prefix: str, names: Collection[str]) -> tuple[str, ...]:

@@ -53,13 +53,14 @@ class Start(TypedDict, total=False):
     The origin of an execution: the fields that neither its workflow nor a rule decides.
 
     `variables`: the inputs. `secrets`: names of inputs that are secret in addition to the inputs
-    declared secret. `step_results`, `put_aside`: the results that a redrive keeps. `root_source`:
-    for a child, the trigger of the root of its family. EX-24.
+    declared secret. `trigger`: as in `Execution`. `step_results`, `put_aside`: the results that a
+    redrive keeps. `root_source`: for a child, the trigger of the root of its family. EX-24.
     """
 
     owner_id: Required[str]
     trigger_source: Required[TriggerSource]
     variables: JsonObject
+    trigger: JsonObject
     secrets: tuple[str, ...]
     monitored: bool
     callback_url: str | None
@@ -68,6 +69,7 @@ class Start(TypedDict, total=False):
     trigger_id: str | None
     chain_depth: int
     redrive_of: str | None
+    reference: str | None
     step_results: Mapping[str, StepResult]
     put_aside: Mapping[str, StepResult]
     parent_id: str | None

@@ -1,5 +1,5 @@
 """
-Chains: a workflow that starts some time after each completion of another workflow.
+Chains: a workflow that starts some time after each end of another workflow.
 
 A chain waits for a key, made from a workflow's id or from an owner and a workflow name. By name, a
 workflow that was deleted and applied again is still the workflow that the chain waits for.
@@ -38,8 +38,8 @@ def exhausted(trigger: Trigger) -> bool:
 
 def timers_after(run: Execution, triggers: Iterable[Trigger]) -> tuple[Timer, ...]:
     """
-    A timer for each chain that waits for the completed *run*. The timer's id is derived from the
-    completion, so there is never a second one. CH-1.
+    A timer for each chain that follows the end of *run*. The timer's id is derived from the
+    execution, which ends once, so there is never a second one. CH-1, CH-6.
     """
     return tuple(
         Timer(
@@ -50,5 +50,7 @@ def timers_after(run: Execution, triggers: Iterable[Trigger]) -> tuple[Timer, ..
             depth=run.chain_depth + 1,
         )
         for trigger in triggers
-        if isinstance(trigger.spec, Chain) and not exhausted(trigger)
+        if isinstance(trigger.spec, Chain)
+        and run.status in trigger.spec.on
+        and not exhausted(trigger)
     )

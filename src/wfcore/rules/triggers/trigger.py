@@ -148,7 +148,7 @@ SAYS: Mapping[Refusal, str] = {
     Refusal.ACCOUNT_BLOCKED: "The account of its owner is disabled or locked",
     Refusal.ACCESS_LOST: "Its owner cannot see the workflow any more that it waits for",
     Refusal.LIMIT_REACHED: "As many executions as `concurrency` allows had not ended",
-    Refusal.INVALID_INPUT: "The variables' defaults do not make a valid start",
+    Refusal.INVALID_INPUT: "Its inputs do not make a valid start",
     Refusal.UNREADABLE: "The server does not know the expression or the time zone",
     Refusal.MISSED: "It was due while no server ran, and missed starts are skipped",
 }
@@ -174,7 +174,7 @@ def paused_by_failures(trigger: Trigger, now: EpochMs) -> Trigger | None:
     most = trigger.spec.pause_after if isinstance(trigger.spec, Schedule) else None
     if most is None or trigger.failures < most or trigger.pause is not None:
         return None
-    times = "execution" if trigger.failures == 1 else f"{trigger.failures} executions in a row"
+    times = "start" if trigger.failures == 1 else f"{trigger.failures} starts in a row"
     return evolve(trigger, pause=Pause(now, why=f"Its last {times} failed"))
 
 
@@ -183,9 +183,18 @@ def resumed(trigger: Trigger) -> Trigger:
     return evolve(trigger, pause=None, failures=0)
 
 
-def refused(trigger: Trigger, why: Refusal, now: EpochMs) -> Trigger:
-    """The trigger after it was due and started nothing."""
-    return evolve(trigger, refusal=why, refused_at=now)
+def refused(trigger: Trigger, why: Refusal, now: EpochMs, detail: str | None = None) -> Trigger:
+    """
+    The trigger after it was due and started nothing. Only wrong inputs count as a failure.
+    *detail*: the mistake in the inputs. SH-10, SH-12.
+    """
+    failures = trigger.failures + (why is Refusal.INVALID_INPUT)
+    return evolve(trigger, refusal=why, refused_at=now, refusal_detail=detail, failures=failures)
+
+
+def why_refused(why: Refusal, detail: str | None) -> str:
+    """The reason in words, with the mistake in the inputs."""
+    return SAYS[why] if detail is None else f"{SAYS[why]}: {detail}"
 
 
 _STANDING = frozenset({Refusal.PLAN_LIMIT, Refusal.ACCOUNT_BLOCKED, Refusal.UNREADABLE})

@@ -39,7 +39,12 @@ pages, pages_by_name = _pages(moments), _pages(names)
 
 
 BORN: Mapping[str, Mapping[str, Any]] = {
-    "a": {"trigger_source": TriggerSource.MANUAL, "concurrency_group": "X"},
+    "a": {
+        "trigger_source": TriggerSource.MANUAL,
+        "concurrency_group": "X",
+        "reference": "R",
+        "trigger": {"scheduledFor": 7},
+    },
     "b": {
         "trigger_source": TriggerSource.OPEN_API,
         "concurrency_group": "X",
@@ -48,6 +53,7 @@ BORN: Mapping[str, Mapping[str, Any]] = {
     },
     "c": {
         "trigger_source": TriggerSource.WEBHOOK,
+        "reference": "R",
         "redrive_of": "a",
         "capabilities": ("language:ruby", "network"),
     },
@@ -171,6 +177,7 @@ run_filters = st.builds(
     st.none() | moments,
     st.booleans(),
     st.none() | runs.map(lambda id: id[-1:]),
+    st.sampled_from((None, None, "R", "other")),
 )
 approval_filters = st.builds(
     ApprovalFilter,

@@ -64,6 +64,11 @@ class ListContract:
             (ExecutionFilter("acc_1", id_end="e4"), ["e4"]),
             (ExecutionFilter("acc_2", id_end="4"), []),
             (ExecutionFilter(id_end="%"), []),
+            (ExecutionFilter(reference="R"), ["e5", "e3", "e1"]),
+            (ExecutionFilter("acc_1", reference="R"), ["e1"]),
+            (ExecutionFilter("acc_2", "wf_1", FAILED, reference="R"), ["e5"]),
+            (ExecutionFilter(reference="R", since=at(3), oldest_first=True), ["e3", "e5"]),
+            (ExecutionFilter(reference="r"), []),
         ],
     )
     async def test_every_field_of_an_execution_filter_narrows(
@@ -72,11 +77,11 @@ class ListContract:
         """A list contains exactly the executions that match every field that is set."""
         failed, hook = ExecutionStatus.FAILED, {"trigger_source": TriggerSource.WEBHOOK}
         rows: list[dict[str, Any]] = [
-            {"owner_id": "acc_1", "workflow_id": "wf_1"},
+            {"owner_id": "acc_1", "workflow_id": "wf_1", "reference": "R"},
             {"owner_id": "acc_1", "workflow_id": "wf_2", "status": failed},
-            {"owner_id": "acc_2", "workflow_id": "wf_1", **hook},
+            {"owner_id": "acc_2", "workflow_id": "wf_1", "reference": "R", **hook},
             {"owner_id": "acc_1", "workflow_id": "wf_2", **hook},
-            {"owner_id": "acc_2", "workflow_id": "wf_1", "status": failed},
+            {"owner_id": "acc_2", "workflow_id": "wf_1", "reference": "R", "status": failed},
         ]
         made = (
             make.execution(f"e{number}", accepted_at=at(number), **row)
@@ -89,8 +94,8 @@ class ListContract:
 
     async def test_a_list_of_executions_carries_no_outputs(self, store: Store) -> None:
         """
-        Listed executions have no outputs and no loop items, and no variables unless some are
-        secret.
+        Listed executions have no outputs, no loop items and no `trigger`, and no variables unless
+        some are secret.
         """
         secret, plain = samples.EXECUTION, evolve(samples.EXECUTION, id="exec_2", secrets=())
         await keep(store, secret, plain)
@@ -98,7 +103,7 @@ class ListContract:
             found = await view.executions.list(ExecutionFilter(), ALL)
         results = secret.step_results.items()
         bare = {name: evolve(result, output=None, items=None) for name, result in results}
-        shown = evolve(secret, version=1, output=None, step_results=bare)
+        shown = evolve(secret, version=1, output=None, step_results=bare, trigger={})
         assert found.rows == (evolve(shown, id="exec_2", secrets=(), variables={}), shown)
 
     async def test_the_last_redrive_of_an_execution_is_found(self, store: Store) -> None:

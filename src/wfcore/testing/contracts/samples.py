@@ -149,7 +149,10 @@ SNAPSHOT = make.snapshot(
         output={"all": "{{ steps.fetch.output }}", "awkward": AWKWARD},
         has_output=True,
         description="What it does",
-        triggers=(Schedule("0 9 * * *"), Chain("Other", 5)),
+        triggers=(
+            Schedule("0 9 * * *", inputs={"url": "{{ trigger.scheduledAt }}"}),
+            Chain("Other", 5, on=(ExecutionStatus.COMPLETED, ExecutionStatus.FAILED)),
+        ),
         budget=Budget("0.000001", 100, OnExceeded.APPROVE),
         on_interrupt=OnInterrupt.FAIL,
         notify_on_failure=("mail",),
@@ -160,6 +163,7 @@ EXECUTION = make.execution(
     trigger_source=TriggerSource.DELAYED_COMPLETION,
     status=ExecutionStatus.FAILED,
     variables={"data": AWKWARD, "url": "https://example.org"},
+    trigger={"executionId": "exec_6", "status": "COMPLETED", "output": AWKWARD},
     step_results={
         "fetch": make.step_result(
             output=AWKWARD, attempts=3, usage=Usage(10, 20, "0.000012"), error="once"
@@ -190,6 +194,7 @@ EXECUTION = make.execution(
     resumes=2,
     monitored=True,
     redrive_of="exec_0",
+    reference="Order 7 – Ünal",
     parent_id="exec_7",
     parent_step="each.1.sub",
     key_id="key_1",

@@ -10,6 +10,8 @@ from typing import Any
 from attrs import evolve, field, frozen
 from hypothesis import strategies as st
 
+from wfcore.model.execution import ExecutionStatus
+from wfcore.model.json import JsonObject
 from wfcore.model.trigger import Chain, Missed, Schedule, TriggerSpec
 from wfcore.model.work import SCRIPTS
 from wfcore.model.workflow import (
@@ -346,7 +348,8 @@ def definitions(draw: st.DrawFn) -> Definition:
         output=draw(output) if has_output else None,
         has_output=has_output,
         description=draw(texts()),
-        triggers=draw(trigger_specs()) if unattended else (),
+        triggers=draw(trigger_specs(inputs_of_triggers(declared))) if unattended else (),
+        reference=draw(st.none() | st.just("{{ trigger.kind }}")),
         concurrency=draw(concurrencies(declared)),
         budget=draw(st.none() | budgets()),
         on_interrupt=draw(st.sampled_from(OnInterrupt)),
@@ -357,24 +360,42 @@ def definitions(draw: st.DrawFn) -> Definition:
     return evolve(definition, steps_as_written=tuple(document["steps"]))
 
 
-def schedules() -> st.SearchStrategy[Schedule]:
-    """Schedules with a cron expression and a time zone."""
+def inputs_of_triggers(declared: Sequence[str]) -> st.SearchStrategy[JsonObject]:
+    """Inputs for some of the variables, each a template over `trigger`."""
+    if not declared:
+        return NO_INPUTS
+    value = st.sampled_from(("{{ trigger.scheduledAt }}", "{{ trigger.output }}"))
+    return st.dictionaries(st.sampled_from(declared), value, max_size=2)
+
+
+NO_INPUTS: st.SearchStrategy[JsonObject] = st.just({})
+
+
+def schedules(inputs: st.SearchStrategy[JsonObject] = NO_INPUTS) -> st.SearchStrategy[Schedule]:
+    """Schedules with a cron expression, a time zone and inputs."""
     crons = st.sampled_from(("0 9 * * 1-5", "*/5 * * * *", "30 2 1 * *"))
     zones = st.sampled_from(("UTC", "Europe/Berlin", "America/New_York"))
-    return st.builds(
-        Schedule, crons, zones, st.none() | st.sampled_from(Missed), st.none() | st.just(3)
-    )
+    missed, pause_after = st.none() | st.sampled_from(Missed), st.none() | st.just(3)
+    return st.builds(Schedule, crons, zones, missed, pause_after, inputs)
 
 
-def chains() -> st.SearchStrategy[Chain]:
+def chains(inputs: st.SearchStrategy[JsonObject] = NO_INPUTS) -> st.SearchStrategy[Chain]:
     """Chains that follow other workflows."""
     names = st.sampled_from(("Import orders", "wf_1", "ä ✓"))
-    return st.builds(Chain, names, st.integers(0, 86_400), st.none() | st.integers(1, 1_000_000))
+    ends = st.lists(st.sampled_from(ENDS), min_size=1, unique=True).map(tuple)
+    most = st.none() | st.integers(1, 1_000_000)
+    return st.builds(Chain, names, st.integers(0, 86_400), most, ends, inputs)
 
 
-def trigger_specs() -> st.SearchStrategy[tuple[TriggerSpec, ...]]:
+def trigger_specs(
+    inputs: st.SearchStrategy[JsonObject],
+) -> st.SearchStrategy[tuple[TriggerSpec, ...]]:
     """Distinct triggers of one workflow."""
-    return st.lists(schedules() | chains(), max_size=3, unique_by=identity).map(tuple)
+    specs = schedules(inputs) | chains(inputs)
+    return st.lists(specs, max_size=3, unique_by=identity).map(tuple)
+
+
+ENDS = (ExecutionStatus.COMPLETED, ExecutionStatus.FAILED, ExecutionStatus.CANCELLED)
 
 
 def concurrencies(declared: Sequence[str]) -> st.SearchStrategy[Concurrency | None]:

@@ -46,6 +46,8 @@ def written(definition: Definition) -> dict[str, Any]:
         document["budget"] = _budget(definition.budget)
     if definition.concurrency is not None:
         document["concurrency"] = _concurrency(definition.concurrency)
+    if definition.reference is not None:
+        document["reference"] = definition.reference
     return document | ({"output": definition.output} if definition.has_output else {})
 
 
@@ -237,9 +239,11 @@ def _trigger(spec: TriggerSpec) -> JsonObject:
     if isinstance(spec, Schedule):
         written = {"kind": "SCHEDULE", "cron": spec.cron, "timezone": spec.timezone}
         written |= {} if spec.pause_after is None else {"pauseAfter": spec.pause_after}
+        written |= {"inputs": spec.inputs} if spec.inputs else {}
         return written if spec.missed is None else written | {"missed": spec.missed.value}
     kind = TriggerKind.DELAYED_COMPLETION.value
     written = {"kind": kind, "workflow": spec.workflow, "delaySeconds": spec.delay_seconds}
+    written |= {"on": [one.value for one in spec.on], "inputs": spec.inputs}
     return written if spec.max_runs is None else written | {"maxRuns": spec.max_runs}
 
 

@@ -49,11 +49,16 @@ NO_INPUTS: Mapping[str, str] = {}
 
 
 async def start_execution(
-    at: Operator, workflow: str, inputs: Mapping[str, str], like: str | None = None
+    at: Operator,
+    workflow: str,
+    inputs: Mapping[str, str],
+    like: str | None = None,
+    reference: str | None = None,
 ) -> Answer:
     """
     Start a workflow as its owner would; the running server does it. Inputs are text, JSON where a
     variable's type is not string; `like`: an execution whose inputs are taken for the others.
+    `reference`: a text by which people find the execution.
     """
     found = await lookup.workflow(at.services, workflow)
     started = await starting.start_execution(
@@ -63,6 +68,7 @@ async def start_execution(
         _parsed(inputs, found.definition.variables),
         source=TriggerSource.MANUAL,
         like=like,
+        reference=reference,
         origin=at.origin,
     )
     return _started(started)
@@ -144,6 +150,7 @@ async def list_executions(
     until: int | None = None,
     oldest: bool = False,
     limit: int = 50,
+    reference: str | None = None,
 ) -> Answer:
     """Executions, newest first; `since` and `until` in milliseconds since 1970."""
     id = (await lookup.workflow(at.services, workflow)).workflow.id if workflow else None
@@ -155,6 +162,7 @@ async def list_executions(
         None if since is None else EpochMs(since),
         None if until is None else EpochMs(until),
         oldest,
+        reference=reference,
     )
     page = PageRequest(1, checked_size(limit))
     found = await executions.list_executions(at.services, None, page, where)

@@ -23,6 +23,7 @@ from wfcore.rules.definition.written import document_of
 from wfcore.rules.execution.fold import advance
 from wfcore.rules.execution.machine import GraceOver
 from wfcore.rules.execution.redrive import RedrivePlan, plan_redrive, times_begun
+from wfcore.rules.execution.scope import trigger_of
 from wfcore.rules.execution.start import NOTHING, Start, id_for
 from wfcore.rules.masking import MASK
 from wfcore.rules.variables import bind
@@ -131,9 +132,11 @@ async def redrive(
             owner_id=who.account.id,
             trigger_source=source,
             variables=found.variables,
+            trigger=trigger_of(old),
             monitored=old.monitored,
             key_id=who.key.id if who.key else None,
             redrive_of=old.id,
+            reference=old.reference,
             callback_url=old.callback_url if who.key and who.key.callback_secret else None,
             chain_depth=old.chain_depth,
             step_results=found.plan.results,

@@ -18,6 +18,7 @@ from wfcore.rules.callback import FIELD, check_url
 from wfcore.rules.execution.concurrency import in_group, require_room
 from wfcore.rules.execution.plan import Render
 from wfcore.rules.execution.proceed import NewId
+from wfcore.rules.execution.reference import checked_reference, referred
 from wfcore.rules.execution.start import NOTHING, Start, accept, begun_alone
 from wfcore.rules.gate import ABOUT, GATES, require_no_approver
 from wfcore.time import EpochMs
@@ -63,6 +64,7 @@ async def start_execution(
     callback_url: str | None = None,
     idempotency: Idempotency | str | None = None,
     like: str | None = None,
+    reference: str | None = None,
     origin: Origin = UNKNOWN,
 ) -> StartReceipt:
     """
@@ -72,15 +74,22 @@ async def start_execution(
     crash. EX-12, EX-14. *monitored*: output lines are also in the event stream. EX-28.
     *callback_url*: the URL that gets a callback at the end. *idempotency*: a key; within 24 h the
     same key with the same request returns the first answer and starts nothing. IK-1. *like*: an
-    execution of the workflow whose inputs are taken, where *inputs* give no other value. EX-36.
-    *origin*: the origin of the request, for the audit log; the request's id and trace are stored.
+    execution of the workflow whose inputs and reference are taken, where *inputs* and *reference*
+    give no others. EX-36. *reference*: a text by which people find the execution; None: the
+    definition's. EX-38. *origin*: the origin of the request, for the audit log; the request's id and
+    trace are stored.
 
     Raises `NotFound`, `Forbidden`, `InvalidInput`, `Conflict` (the same key with another
     fingerprint), `LimitReached`.
     """
     caller = who.key.id if who.key else who.account.id
-    now = services.store.now()
-    request = {"inputs": inputs, "callbackUrl": callback_url, "like": like}
+    now, reference = services.store.now(), checked_reference(reference)
+    request = {
+        "inputs": inputs,
+        "callbackUrl": callback_url,
+        "like": like,
+        "reference": reference,
+    }
     async with services.store.unit() as unit:
         workflow = await startable_workflow(services, unit, who, workflow_id)
         scope = f"start:{caller}:{workflow_id}"
@@ -91,11 +100,13 @@ async def start_execution(
                 previous.execution_id, workflow_id, previous.created_at, replayed=True
             )
         if like is not None:
-            inputs = {**await _inputs_of(unit, who, workflow, like, inputs), **inputs}
+            old = await _like(unit, who, workflow, like, inputs)
+            inputs, reference = {**old.variables, **inputs}, reference or old.reference
         start = Start(
             owner_id=who.account.id,
             trigger_source=source,
             variables=inputs,
+            reference=reference,
             monitored=monitored,
             key_id=who.key.id if who.key else None,
             callback_url=_callback(services, who, callback_url),
@@ -108,16 +119,16 @@ async def start_execution(
         return await accept_start(services, unit, workflow, start, now, record, id=id)
 
 
-async def _inputs_of(
+async def _like(
     unit: Unit, who: Principal, workflow: Workflow, like: str, given: JsonObject
-) -> JsonObject:
-    """The inputs of the execution *like*. Raises `NotFound`, `InvalidInput`. EX-36."""
+) -> Execution:
+    """The execution *like*, whose inputs are taken. Raises `NotFound`, `InvalidInput`. EX-36."""
     old = await execution_for(unit, who, like)
     if old.workflow_id != workflow.id:
         raise InvalidInput("like", "is an execution of another workflow")
     definition = await definition_of(unit, old.workflow_id, old.revision)
     require_own_secrets(who, old, definition, given)
-    return old.variables
+    return old
 
 
 def require_own_secrets(
@@ -263,6 +274,7 @@ async def prepared(
         workflow = evolve(workflow, revision=revision)
         definition = await definition_of(unit, workflow.id, workflow.revision)
     started = accept(workflow, definition, start, id, now, about)
+    started = referred(started, definition.reference, render)
     if (limit := newest.concurrency) is None:
         return started, definition
     started = in_group(started, limit, render)

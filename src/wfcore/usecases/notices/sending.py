@@ -147,7 +147,7 @@ async def _line(services: Services, view: View, notice: Notice, now: EpochMs) ->
         run = await execution_of(view, notice.execution_id)
         if notice.kind is NoticeKind.EXECUTION_WAITING and not await _waits(services, view, run):
             return None
-        about |= {"workflow": run.workflow_name} if run else {}
+        about |= {"workflow": run.workflow_name, "reference": run.reference} if run else {}
         if notice.kind is NoticeKind.EXECUTION_FAILED and run is not None:
             about |= {"error": run.error and _short(run.error), "executionId": run.id}
     return NoticeLine(notice.kind, path, about)

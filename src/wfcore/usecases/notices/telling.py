@@ -25,7 +25,7 @@ from wfcore.rules.explain.queue import words_of
 from wfcore.rules.mailbox import same_name
 from wfcore.rules.notices import facts
 from wfcore.rules.notices.facts import MAIL, approver_ids, emails, voided, without_assent
-from wfcore.rules.triggers.trigger import SAYS, paused_by_failures
+from wfcore.rules.triggers.trigger import paused_by_failures, why_refused
 from wfcore.time import EpochMs
 from wfcore.usecases.audit.auditing import note_skipped
 from wfcore.usecases.services import Services
@@ -64,7 +64,7 @@ async def tell_outcome(
     if any(event.kind is EventKind.EXECUTION_FAILED for event in outcome.events):
         now = services.store.now()
         is_due |= await _tell_failure(services, unit, outcome.record, now)
-        is_due |= await _pause_after(services, unit, outcome.record, now)
+        is_due |= await _pause_after(services, unit, outcome.record)
     if not is_due:
         return outcome
     return evolve(outcome, effects=(*outcome.effects, DeadlineSet()))
@@ -163,14 +163,16 @@ async def tell_disabled(services: Services, unit: Unit, before: Webhook, after: 
     )
 
 
-async def tell_refused(services: Services, unit: Unit, trigger: Trigger, why: Refusal) -> bool:
+async def tell_refused(
+    services: Services, unit: Unit, trigger: Trigger, why: Refusal, detail: str | None = None
+) -> bool:
     """
-    Mail the owner of a trigger that the trigger no longer starts executions, and why. Returns
-    whether notices were written. NT-3, SH-4.
+    Mail the owner of a trigger that the trigger started nothing, and why. *detail*: the mistake in
+    the inputs. Returns whether notices were written. NT-3, SH-4.
     """
     name = await workflow_named(unit, trigger.workflow_id)
     about = {"workflow": name, "workflowId": trigger.workflow_id, "reason": why.value}
-    about["why"] = SAYS[why]
+    about["why"] = why_refused(why, detail)
     kind, times = NoticeKind.TRIGGER_REFUSED, trigger.version
     return await tell_owner(services, unit, kind, trigger.id, trigger.owner_id, about, times)
 
@@ -226,20 +228,25 @@ async def tell_waiting(services: Services, run: Execution) -> bool:
     return True
 
 
-async def _pause_after(services: Services, unit: Unit, run: Execution, now: EpochMs) -> bool:
-    """
-    Pause a schedule whose executions failed as often in a row as its limit allows, in the unit of
-    the last failure, and mail the schedule's owner. SH-10.
-    """
+async def _pause_after(services: Services, unit: Unit, run: Execution) -> bool:
     trigger = await unit.get(Trigger, run.trigger_id) if run.trigger_id else None
-    paused = paused_by_failures(trigger, services.clock.now()) if trigger else None
+    return trigger is not None and await pause_if_failing(services, unit, trigger)
+
+
+async def pause_if_failing(services: Services, unit: Unit, trigger: Trigger) -> bool:
+    """
+    Pause a schedule that failed as often in a row as its limit allows, in the unit of the last
+    failure, and mail the schedule's owner. Returns whether notices were written. SH-10.
+    """
+    trigger = await unit.get(Trigger, trigger.id) or trigger  # at the version that the unit has put
+    paused = paused_by_failures(trigger, services.clock.now())
     if paused is None or paused.pause is None:
         return False
     unit.put(paused)
     note_skipped(services, unit, "trigger.pause", "FAILURES", paused.owner_id, paused.id)
     about: JsonObject = {
-        "workflow": run.workflow_name,
-        "workflowId": run.workflow_id,
+        "workflow": await workflow_named(unit, paused.workflow_id),
+        "workflowId": paused.workflow_id,
         "reason": paused.pause.why,
         "failures": paused.failures,
     }

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 from attrs import frozen
 
-from wfcore.errors import InvalidInput, NotFound
+from wfcore.errors import Conflict, InvalidInput, NotFound
 from wfcore.model.access import Account, Principal
 from wfcore.model.json import JsonObject
 from wfcore.model.trigger import Refusal, Schedule, Trigger
@@ -22,7 +22,7 @@ from wfcore.usecases.audit.auditing import UNKNOWN, Origin, note
 from wfcore.usecases.reading import execution_of
 from wfcore.usecases.services import Services
 from wfcore.usecases.unit_of_work import notify, retried
-from wfcore.usecases.workflows.firing import start_by
+from wfcore.usecases.workflows.firing import instant_facts, start_by
 from wfcore.usecases.workflows.triggers import following_of, trigger_for
 
 
@@ -113,9 +113,14 @@ async def _start_for(services: Services, trigger_id: str, at: EpochMs) -> Backfi
         if why := _refusal(trigger, at, await unit.get(Account, trigger.owner_id)):
             return BackfillResult(at, refusal=why)
         about: JsonObject = {"triggerId": trigger.id, "scheduledFor": at, "backfill": True}
-        started = await start_by(services, unit, trigger, workflow, about, id)
-        if isinstance(started, Refusal):
-            return BackfillResult(at, refusal=started)
+        assert isinstance(trigger.spec, Schedule)
+        facts = instant_facts(services, trigger.spec, at)
+        try:
+            started = await start_by(services, unit, trigger, workflow, about, facts, id)
+        except InvalidInput:
+            return BackfillResult(at, refusal=Refusal.INVALID_INPUT)
+        except Conflict:
+            return BackfillResult(at, refusal=Refusal.LIMIT_REACHED)
         await unit.commit()
     notify(services.wakeup, id, started.effects)
     return BackfillResult(at, id, now=True)

@@ -19,12 +19,13 @@ from wfcore.model.trigger import Chain, Refusal, Schedule, Timer, Trigger
 from wfcore.model.workflow import Workflow
 from wfcore.ports.store import Unit
 from wfcore.rules.execution.start import Start
+from wfcore.rules.triggers.facts import followed, inputs_of, scheduled
 from wfcore.rules.triggers.schedule import Due, due, planned_ahead, start_id, timer_at
 from wfcore.rules.triggers.trigger import is_news, ran, refusal, refused
 from wfcore.time import MINUTE, EpochMs, later
 from wfcore.usecases.audit.auditing import note_skipped
 from wfcore.usecases.executions.starting import enqueue
-from wfcore.usecases.notices.telling import tell_refused
+from wfcore.usecases.notices.telling import pause_if_failing, tell_refused
 from wfcore.usecases.reading import execution_of
 from wfcore.usecases.services import Services
 from wfcore.usecases.unit_of_work import Report, apart, at_once, notify, retried
@@ -107,9 +108,13 @@ async def _fire(
         await unit.commit()
         return FiringResult(trigger.id, workflow.id, id)
     about = _about(timer, trigger, for_instant)
-    started = await start_by(services, unit, trigger, workflow, about, id, timer.depth)
-    if isinstance(started, Refusal):
-        return await _refused(services, unit, trigger, started)
+    try:
+        facts = await _facts(services, unit, timer, trigger, for_instant)
+        started = await start_by(services, unit, trigger, workflow, about, facts, id, timer.depth)
+    except InvalidInput as wrong:
+        return await _refused(services, unit, trigger, Refusal.INVALID_INPUT, str(wrong))
+    except Conflict:
+        return await _refused(services, unit, trigger, Refusal.LIMIT_REACHED)
     await unit.commit()
     notify(services.wakeup, started.record.id, started.effects)
     return FiringResult(trigger.id, workflow.id, started.record.id)
@@ -121,38 +126,70 @@ async def start_by(
     trigger: Trigger,
     workflow: Workflow,
     about: JsonObject,
+    facts: JsonObject,
     id: str | None,
     depth: int = 0,
-) -> Outcome[Execution] | Refusal:
+) -> Outcome[Execution]:
     """
-    Stage the execution that *trigger* starts, and record the start with the trigger; returns the
-    reason if there is no start. *depth*: the depth of the chain.
+    Stage the execution that *trigger* starts, and record the start with the trigger. *facts*: the
+    names below `trigger`. *depth*: the depth of the chain. Raises `InvalidInput` for inputs that do
+    not fit, `Conflict` if the workflow's limit is reached; then nothing is staged. SH-12.
     """
-    scheduled = isinstance(trigger.spec, Schedule)
+    is_schedule = isinstance(trigger.spec, Schedule)
+    source = TriggerSource.SCHEDULE if is_schedule else TriggerSource.DELAYED_COMPLETION
     start = Start(
         owner_id=trigger.owner_id,
-        trigger_source=TriggerSource.SCHEDULE if scheduled else TriggerSource.DELAYED_COMPLETION,
+        trigger_source=source,
+        variables=inputs_of(trigger.spec, source, facts, services.templates.render),
+        trigger=facts,
         chain_depth=depth,
         trigger_id=trigger.id,
     )
-    try:
-        now = services.store.now()
-        outcome = await enqueue(services, unit, workflow, start, now, about, id=id)
-    except InvalidInput:
-        return Refusal.INVALID_INPUT
-    except Conflict:
-        return Refusal.LIMIT_REACHED
+    now = services.store.now()
+    outcome = await enqueue(services, unit, workflow, start, now, about, id=id)
     after = await unit.get(Trigger, trigger.id)  # knows how it ended, if it has already: EX-34
     unit.put(ran(after or trigger, services.clock.now()))
     return outcome
 
 
-async def _refused(services: Services, unit: Unit, trigger: Trigger, why: Refusal) -> FiringResult:
-    """Store a refusal with the trigger, and write a notice if the refusal is new."""
+async def _facts(
+    services: Services, unit: Unit, timer: Timer, trigger: Trigger, for_instant: EpochMs
+) -> JsonObject:
+    """
+    The names below `trigger` for a start. Raises `InvalidInput` if a chain has inputs and the
+    followed execution is gone.
+    """
+    spec = trigger.spec
+    if isinstance(spec, Schedule):
+        return instant_facts(services, spec, for_instant)
+    run = await execution_of(unit, timer.cause) if timer.cause else None
+    if run is not None:
+        return followed(run, trigger.owner_id)
+    if spec.inputs:
+        raise InvalidInput("inputs", "the execution that was followed is no longer stored")
+    return {}
+
+
+def instant_facts(services: Services, spec: Schedule, at: EpochMs) -> JsonObject:
+    """The names below `trigger` for a start by a schedule at one of its instants."""
+    assert services.calendar is not None  # it gave the instant
+    return scheduled(at, services.calendar.zone(spec.timezone))
+
+
+async def _refused(
+    services: Services, unit: Unit, trigger: Trigger, why: Refusal, detail: str | None = None
+) -> FiringResult:
+    """
+    Store a refusal with the trigger, and write a notice if the refusal is new. Wrong inputs may
+    pause the trigger. *detail*: the mistake in the inputs.
+    """
     if is_news(trigger, why):
         note_skipped(services, unit, "trigger.fire", why.value, trigger.owner_id, trigger.id)
-        await tell_refused(services, unit, trigger, why)
-    unit.put(refused(trigger, why, services.clock.now()))
+        await tell_refused(services, unit, trigger, why, detail)
+    after = refused(trigger, why, services.clock.now(), detail)
+    unit.put(after)
+    if why is Refusal.INVALID_INPUT:
+        await pause_if_failing(services, unit, after)
     await unit.commit()
     return FiringResult(trigger.id, trigger.workflow_id, refusal=why)
 

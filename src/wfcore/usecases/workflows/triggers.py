@@ -16,12 +16,13 @@ from wfcore.model.trigger import (
     Schedule,
     Trigger,
     TriggerRow,
-    TriggerSpec,
     TriggerState,
 )
-from wfcore.model.workflow import Workflow
+from wfcore.model.workflow import Definition, Workflow
 from wfcore.ports.store import Unit, View
 from wfcore.rules.auth.access import permission_on
+from wfcore.rules.definition.triggers import follows_itself
+from wfcore.rules.definition.written import unseen_names
 from wfcore.rules.paths import below
 from wfcore.rules.triggers.chain import key_of_id, key_of_name
 from wfcore.rules.triggers.schedule import Following, following, timer_at
@@ -47,16 +48,17 @@ def following_of(services: Services, schedule: Schedule) -> Following:
 
 
 async def wanted_triggers(
-    unit: Unit, owner: Account, specs: Sequence[TriggerSpec]
+    services: Services, unit: Unit, owner: Account, workflow: Workflow, definition: Definition
 ) -> tuple[Sequence[DefinedTrigger], Sequence[Problem]]:
     """
-    The triggers that *specs* define, and a problem for each chain behind a workflow that does not
-    exist. CH-2.
+    The triggers that *definition* defines for *workflow*, and a problem for each chain that cannot
+    be: behind a workflow that does not exist (CH-2), behind the failures of *workflow* itself
+    (CH-6), or with templates over executions that *owner* does not see (CH-7).
     """
     problems: list[Problem] = []
     wanted: list[DefinedTrigger] = []
     behind: dict[str, str] = {}
-    for at, spec in enumerate(specs):
+    for at, spec in enumerate(definition.triggers):
         path = below("triggers", at)
         if isinstance(spec, Schedule):
             wanted.append(DefinedTrigger(spec))
@@ -67,6 +69,10 @@ async def wanted_triggers(
             continue
         watched, key = found
         wanted.append(DefinedTrigger(spec, key))
+        if watched.id == workflow.id and (message := follows_itself(spec)):
+            problems.append(Problem(below(path, "on"), message))
+        if watched.owner_id != owner.id:
+            problems += unseen_names(definition, services.templates.problems, spec.workflow)
         if behind.setdefault(watched.id, path) != path:
             problems.append(Problem(path, f"repeats {behind[watched.id]}"))
     return wanted, problems

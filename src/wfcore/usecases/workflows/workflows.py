@@ -165,8 +165,8 @@ async def _apply(
         else:
             workflow = evolve(old, revision=old.revision + 1, updated_at=now)
         unit.put(workflow)  # first: a chain may be behind the workflow itself
-        wanted, unknown = await wanted_triggers(unit, owner, definition.triggers)
-        if problems := (*lacking, *unknown):
+        wanted, wrong = await wanted_triggers(services, unit, owner, workflow, definition)
+        if problems := (*lacking, *wrong):
             raise InvalidDefinition(problems)
         unit.put(DefinitionSnapshot(workflow.id, workflow.revision, definition, source))
         due = await arrange(services, unit, workflow, wanted, now)

@@ -198,7 +198,8 @@ STEPS: list[tuple[Any, str]] = [
     ),
     (
         approval(groups=[{**GROUP, "rows": [{"a": {"b": "{{ nope }}"}}]}]),
-        "steps[1].groups[0].rows[0].a.b: unknown name nope; known: execution, steps, variables",
+        "steps[1].groups[0].rows[0].a.b: unknown name nope; "
+        "known: execution, steps, trigger, variables",
     ),
     (
         approval(groups=[{**GROUP, "rowKey": "no", "columns": [{"key": "id"}]}]),
@@ -303,7 +304,7 @@ LISTS: list[tuple[Any, list[str]]] = [
             "steps[0].command[1]: must not have NUL characters",
             "steps[0].command[2]: must be text, not a number",
             "steps[0].source: is not for language command; use command",
-            "steps[0].command[3]: unknown name x; known: execution, steps, variables",
+            "steps[0].command[3]: unknown name x; known: execution, steps, trigger, variables",
         ],
     ),
     (
@@ -320,7 +321,7 @@ LISTS: list[tuple[Any, list[str]]] = [
         [
             "name: must be text, not a number",
             "description: must be text, not a number",
-            "output.a: unknown name x; known: execution, steps, variables",
+            "output.a: unknown name x; known: execution, steps, trigger, variables",
         ],
     ),
 ]

@@ -7,6 +7,7 @@ import pytest
 from adapters_runtime.cron import CronCalendar
 from adapters_runtime.expressions.templates import MiniJinjaTemplates
 from wfcore.errors import InvalidDefinition
+from wfcore.model.execution import ExecutionStatus
 from wfcore.model.trigger import Chain, Missed, Schedule
 from wfcore.model.workflow import Concurrency, Definition, OnLimit
 from wfcore.rules.definition.check import check_definition
@@ -62,7 +63,7 @@ TRIGGERS: list[tuple[Any, str]] = [
     (
         [{**DAILY, "crn": 1}],
         "triggers[0].crn: unknown field; did you mean cron? known: kind, cron, timezone, missed, "
-        "pauseAfter",
+        "pauseAfter, inputs",
     ),
     (
         [{**DAILY, "cron": "@daily"}],
@@ -113,6 +114,34 @@ TRIGGERS: list[tuple[Any, str]] = [
         [{**BEHIND, "maxRuns": 0}],
         "triggers[0].maxRuns: must be a whole number from 1 to 1,000,000",
     ),
+    (
+        [{**BEHIND, "on": "FAILED"}],
+        "triggers[0].on: must be a list, not text",
+    ),
+    (
+        [{**BEHIND, "on": ["FAILD"]}],
+        "triggers[0].on[0]: unknown value 'FAILD'; did you mean FAILED? "
+        "known: COMPLETED, FAILED, CANCELLED",
+    ),
+    ([{**BEHIND, "on": ["FAILED", "FAILED"]}], "triggers[0].on: names a status twice"),
+    (
+        [{**DAILY, "inputs": {"a": "{{ trigger.scheduledat }}"}}],
+        "triggers[0].inputs.a: unknown name trigger.scheduledat; did you mean scheduledAt?",
+    ),
+    (
+        [{**DAILY, "inputs": {"a": "{{ variables.a }}"}}],
+        "triggers[0].inputs.a: unknown name variables; known: trigger",
+    ),
+    (
+        [{**DAILY, "inputs": {"dya": 1}}],
+        "triggers[0].inputs.dya: is no variable of this workflow; did you mean day? "
+        "known: a, day, rows",
+    ),
+    ([{**DAILY, "inputs": {"day": 1}}], "triggers[0].inputs.day: must be a string"),
+    (
+        [{**DAILY, "inputs": {"rows": "of {{ trigger.kind }}"}}],
+        "triggers[0].inputs.rows: must be an array",
+    ),
     ([BEHIND, DAILY, {**BEHIND, "maxRuns": 1}], "triggers[2]: repeats triggers[0]"),
     ([DAILY, {**DAILY, "missed": "once"}], "triggers[1]: repeats triggers[0]"),
     ([BEHIND] * 21, "triggers: has 21 items; at most 20"),
@@ -121,8 +150,37 @@ TRIGGERS: list[tuple[Any, str]] = [
 
 @pytest.mark.parametrize(("triggers", "message"), TRIGGERS)
 def test_a_trigger_that_is_wrong(triggers: Any, message: str) -> None:
-    """Exactly this is said of it."""
-    assert said(triggers=triggers) == [message]
+    """Exactly this is said of it. SH-12, CH-6."""
+    variables = {"a": {}, "day": {}, "rows": {"type": "array"}}
+    assert said(triggers=triggers, variables=variables) == [message]
+
+
+def test_what_triggers_give_needs_no_default() -> None:
+    """A required variable has a default, or every trigger gives it. SH-6, SH-12."""
+    variables = {"day": {"required": True}}
+    gives = {**DAILY, "inputs": {"day": "{{ trigger.scheduledAt }}"}}
+    ends = {**BEHIND, "on": ["FAILED", "COMPLETED"], "inputs": {"day": "monday"}}
+    found = check(triggers=[gives, ends], variables=variables).triggers
+    assert found[1].on == (ExecutionStatus.FAILED, ExecutionStatus.COMPLETED)
+    assert said(triggers=[gives, BEHIND], variables=variables) == [
+        "variables.day: is required and has no default, and triggers[1] gives no input for it"
+    ]
+
+
+def test_a_chain_never_follows_failures_of_its_own_workflow() -> None:
+    """CH-6: it would go round until its depth is reached."""
+    own = {**BEHIND, "workflow": "  first ", "on": ["CANCELLED"]}
+    assert said(name="first", triggers=[own]) == [
+        "triggers[0].on: must not follow CANCELLED of this workflow itself"
+    ]
+
+
+def test_a_reference_that_is_wrong() -> None:
+    """Names are judged as in a concurrency key. EX-38."""
+    assert said(reference=7) == ["reference: must be a template over variables, not a number"]
+    assert said(reference="{{ variables.odrer }}", variables={"order": {}}) == [
+        "reference: unknown name variables.odrer; did you mean order?"
+    ]
 
 
 LIMITS: list[tuple[Any, str]] = [

@@ -71,7 +71,7 @@ def test_a_key_that_fails_names_its_field() -> None:
     run = builders.execution(variables={"k": "hunter22"}, secrets=("k",))
     with pytest.raises(InvalidInput) as caught:
         in_group(Outcome(run), BY_KEY, fails)
-    words = "template '{{ variables.k }}': of ['variables'], token=***"
+    words = "template '{{ variables.k }}': of ['variables', 'trigger'], token=***"
     assert (caught.value.field, caught.value.fix) == ("concurrency.key", words)
 
 

@@ -90,6 +90,7 @@ CALLBACK = CallBack(Callback("exec_1", URL, "key_1", THEN, due_at=THEN))
 END = (
     WithdrawApprovals(("appr_1", "appr_2")),
     CancelChildren(("exec_2",)),
+    SetTimers(),
     StopSteps("exec_1"),
     TellParent("exec_0"),
     CALLBACK,
@@ -252,7 +253,7 @@ CASES = {
                 },
             ),
         ),
-        (TellParent("exec_0"), CALLBACK, DeadlineSet()),
+        (SetTimers(), TellParent("exec_0"), CALLBACK, DeadlineSet()),
     ),
     "a failure of the output": Case(
         facts.Failed("output: boom"),
@@ -264,6 +265,7 @@ CASES = {
             "status_reason": StatusReason(ReasonCode.STEP_FAILED),
         },
         ((K.EXECUTION_FAILED, {"error": "output: boom"}),),
+        (SetTimers(),),
     ),
     "the loss of the worker": Case(
         facts.WorkerLost(SOON),
@@ -350,7 +352,7 @@ CASES = {
                 {"reason": "APPROVAL_TIMEOUT", "step": "asks", "approvalId": "appr_1"},
             ),
         ),
-        (TellParent("exec_0"), CALLBACK, DeadlineSet()),
+        (SetTimers(), TellParent("exec_0"), CALLBACK, DeadlineSet()),
     ),
 }
 

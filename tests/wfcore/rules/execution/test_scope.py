@@ -4,9 +4,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from wfcore.model.execution import Awaits, StepStatus
+from wfcore.model.execution import Awaits, StepStatus, TriggerSource
+from wfcore.model.trigger import TRIGGER_NAMES
 from wfcore.model.workflow import Branch, LoopStep, ParallelStep
-from wfcore.rules.execution.scope import keys_seen, name_of, prefix_of, round_prefix, scope
+from wfcore.rules.execution.scope import (
+    keys_seen,
+    name_of,
+    prefix_of,
+    round_prefix,
+    scope,
+    trigger_of,
+)
 from wfcore.testing import builders
 
 code = builders.code_step
@@ -83,7 +91,17 @@ IN_ROW = {**AROUND, "first": seen("f1"), "inner": seen(None, "RUNNING")}
 )
 def test_a_frame_sees_itself_and_what_is_around_it(prefix: str, expected) -> None:
     """FL-2: of other rounds nothing; the innermost item goes over a variable of its name."""
-    assert scope(TREE, RUN, prefix) == {**expected, "execution": ABOUT}
+    trigger = trigger_of(RUN)
+    assert scope(TREE, RUN, prefix) == {**expected, "execution": ABOUT, "trigger": trigger}
+
+
+def test_every_name_of_a_trigger_is_always_there() -> None:
+    """EX-37: what does not apply is null; a redrive has the kind of what it redrives."""
+    by_hook = builders.execution(trigger_source=TriggerSource.WEBHOOK, webhook_id="wh_1")
+    nothing = dict.fromkeys(TRIGGER_NAMES)
+    assert trigger_of(by_hook) == {**nothing, "kind": "webhook", "webhookId": "wh_1"}
+    kept = {"kind": "schedule", "scheduledFor": 7}
+    assert trigger_of(builders.execution(trigger=kept)) == {**nothing, **kept}
 
 
 def test_items_never_hide_what_every_template_sees() -> None:
