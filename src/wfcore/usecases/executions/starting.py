@@ -76,8 +76,8 @@ async def start_execution(
     same key with the same request returns the first answer and starts nothing. IK-1. *like*: an
     execution of the workflow whose inputs and reference are taken, where *inputs* and *reference*
     give no others. EX-36. *reference*: a text by which people find the execution; None: the
-    definition's. EX-38. *origin*: the origin of the request, for the audit log; the request's id and
-    trace are stored.
+    definition's. EX-38. *origin*: the origin of the request, for the audit log; the request's id
+    and trace are stored.
 
     Raises `NotFound`, `Forbidden`, `InvalidInput`, `Conflict` (the same key with another
     fingerprint), `LimitReached`.
