@@ -12,8 +12,8 @@ from wfcore.usecases.workflows import workflows
 STATUS_FIELDS = {
     "executionId", "workflowId", "workflowName", "triggerSource", "status", "statusReason",
     "currentStep", "completedSteps", "totalSteps", "startedAt", "error", "stepResults", "usage",
-    "redriveOf", "redrivenAs", "parentExecutionId", "workflowVersion", "startedBy", "inputs",
-    "earlierResults",
+    "redriveOf", "reference", "redrivenAs", "parentExecutionId", "workflowVersion", "startedBy",
+    "inputs", "earlierResults",
 }  # fmt: skip
 STEP_FIELDS = {
     "status", "output", "duration", "startedAt", "completedAt", "error", "attempts", "usage",
