@@ -38,6 +38,7 @@ def test_triggers_are_listed(wfcore: Call, applied: str) -> None:
         "definition": {
             "kind": "DELAYED_COMPLETION",
             "workflow": "Greet",
+            "on": ["COMPLETED"],
             "delaySeconds": 60,
             "maxRuns": 3,
         },
