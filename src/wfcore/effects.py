@@ -13,6 +13,7 @@ from wfcore.model.approval import Approval
 from wfcore.model.event import Event
 from wfcore.model.execution import Callback
 from wfcore.model.json import JsonObject
+from wfcore.model.mail import MailDraft
 
 R = TypeVar("R")
 
@@ -42,6 +43,14 @@ class StartChild:
     child_id: str
     workflow: str
     inputs: JsonObject
+
+
+@frozen
+class SendMail:
+    """IN UNIT: make the mail of the step due, or fail the step if nobody may get the mail."""
+
+    step_name: str
+    draft: MailDraft
 
 
 @frozen
@@ -129,6 +138,7 @@ Effect: TypeAlias = (
     | SetTimers
     | TellTrigger
     | StartChild
+    | SendMail
     | CancelChildren
     | TellParent
     | StartStep

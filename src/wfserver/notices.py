@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 
 from wfcore.errors import InvalidInput
 from wfcore.model.notice import NoticeKind
-from wfcore.ports.notices import Message, NoticeLine, NoticeRefused, Notifier
+from wfcore.ports.notices import Message, NoticeLine, NoticeRefused, Notifier, Receipt
 from wfcore.rules.notices.facts import MAIL
 from wfcore.usecases.services import Services
 from wfserver.settings.channels import SMTP_URL, NoticeSettings, setting_of_channel
@@ -27,7 +27,7 @@ class Channels:
     def __init__(self, notifiers: Mapping[str, Notifier]) -> None:
         self._notifiers = notifiers
 
-    async def send(self, message: Message) -> str:
+    async def send(self, message: Message) -> Receipt:
         """See `Notifier`."""
         notifier = self._notifiers.get(message.channel)
         if notifier is None:
@@ -79,9 +79,8 @@ async def try_channel(settings: "Settings", services: Services, channel: str, to
         raise InvalidInput("--to", "must say who gets the mail")
     id = services.ids.new("ntc", services.clock.now())
     language = settings.notices.language
-    return await notifier.send(
-        Message(id, channel, to, language, (NoticeLine(NoticeKind.TEST, "/"),))
-    )
+    test = Message(id, channel, to, language, (NoticeLine(NoticeKind.TEST, "/"),))
+    return (await notifier.send(test)).text
 
 
 def _installed(

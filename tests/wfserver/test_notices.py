@@ -115,13 +115,15 @@ def test_the_list_and_a_retry(wfcore: Call) -> None:
 
 
 PLUGIN = """
+from wfcore.ports.notices import Receipt
+
 sent = []
 
 
 class Pager:
     async def send(self, message):
         sent.append((url, message.id))
-        return "paged"
+        return Receipt("paged")
 
 
 def make(given, services):

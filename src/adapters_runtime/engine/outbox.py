@@ -15,9 +15,10 @@ from wfcore.errors import StoreUnavailable
 from wfcore.model.execution import CallbackStatus
 from wfcore.model.notice import NoticeStatus
 from wfcore.ports.callbacks import CallbackClient
-from wfcore.ports.notices import NotDelivered, Notifier
+from wfcore.ports.notices import NotDelivered, Notifier, Receipt
 from wfcore.time import EpochMs
 from wfcore.usecases.executions.callbacks import CallbackAttempt, next_call, settle_call, take_calls
+from wfcore.usecases.notices.mails import with_files
 from wfcore.usecases.notices.sending import Sending, next_notice, settle_notice, take_notices
 from wfcore.usecases.services import Services
 from wfcore.usecases.unit_of_work import Report
@@ -160,15 +161,18 @@ class NoticeLoop(Outbox[Sending]):
         return {"notice_id": notice.id, "channel": notice.channel, "kind": notice.kind.value}
 
     async def make(self, attempt: Sending) -> None:
-        failure: NotDelivered | None = None
+        outcome: Receipt | NotDelivered
         try:
-            await self._notifier.send(attempt.message)
+            message = await with_files(self.services.files, attempt.message, attempt.files)
+            outcome = await self._notifier.send(message)
         except NotDelivered as failed:
-            failure = failed
+            outcome = failed
+        except StoreUnavailable:
+            outcome = NotDelivered("the files cannot be read now")
         except Exception as defect:  # of an installed notifier: other notices must still go out
             self.log.exception("a notifier broke down", extra=dict(self.about(attempt)))
-            failure = NotDelivered(f"the notifier broke down: {type(defect).__name__}")
-        settled = await settle_notice(self.services, attempt, failure)
+            outcome = NotDelivered(f"the notifier broke down: {type(defect).__name__}")
+        settled = await settle_notice(self.services, attempt, outcome)
         if settled is not None and settled.status is NoticeStatus.FAILED:
             about = {**self.about(attempt), "error": settled.last_error}
             self.log.warning("a notice was given up", extra=about)

@@ -9,10 +9,11 @@ the end of the process.
 """
 
 import asyncio
+import re
 import smtplib
 import socket
 import ssl
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from contextlib import suppress
 from email.errors import MessageError
@@ -21,6 +22,7 @@ from email.message import EmailMessage
 from email.policy import SMTP
 from email.utils import localtime
 from functools import partial
+from html import escape
 from threading import Thread, Timer
 from typing import Any
 from urllib.parse import parse_qs, unquote, urlsplit
@@ -29,7 +31,8 @@ from attrs import field, frozen
 
 from adapters_runtime.notices.rendering import NoticeText, Words
 from wfcore.errors import InvalidInput
-from wfcore.ports.notices import Message, NotDelivered, NoticeRefused
+from wfcore.ports.notices import Letter, Message, NotDelivered, NoticeRefused, Receipt
+from wfcore.rules import markdown
 from wfcore.rules.mailbox import mailbox
 from wfcore.rules.visible import visible
 
@@ -45,6 +48,16 @@ _PORTS = {"smtp": 587, "smtps": 465}
 _LASTING = range(500, 600)
 _ONLY_OURS = (530, 534, 535, 538)
 """The codes for wrong credentials, which are not the recipient's fault, and may be corrected."""
+_CONTENT_TYPE = re.compile(r"(application|audio|image|text|video)/([a-z0-9][a-z0-9.+-]{0,99})")
+_PAGE = """\
+<!doctype html>
+<html>
+<head><meta charset="utf-8"><title>{}</title></head>
+<body dir="auto" style="font-family: sans-serif; line-height: 1.5; max-width: 40em">
+{}
+</body>
+</html>
+"""
 
 
 @frozen
@@ -106,30 +119,50 @@ class MailNotifier:
         self._words = words
         self._context = context
 
-    async def send(self, message: Message) -> str:
+    async def send(self, message: Message) -> Receipt:
         """Send one mail; see `Notifier`."""
-        to = _address(message.to)
-        mail = self.compose(message, to, self._words.say(message))
-        answer: Future[str] = Future()
-        hand_in = partial(self._answer, answer, mail, to.addr_spec)
+        letter = message.letter
+        to = tuple(_address(one) for one in (letter.to if letter else (message.to,)))
+        if letter is None:
+            mail = self.compose(message, to[0], self._words.say(message))
+        else:
+            mail = self._letter(message.id, letter, to)
+        answer: Future[Receipt] = Future()
+        hand_in = partial(self._answer, answer, mail, [one.addr_spec for one in to])
         Thread(target=hand_in, name="mail", daemon=True).start()
         return await asyncio.wrap_future(answer)
 
     def compose(self, message: Message, to: Address, text: NoticeText) -> EmailMessage:
-        """The mail, as plain text and as a small page."""
-        mail = EmailMessage(policy=SMTP)
-        mail["Subject"] = text.title
-        mail["From"] = self._sender
-        mail["To"] = to
-        mail["Date"] = localtime()  # many servers count a mail without one as spam
-        mail["Message-ID"] = f"<{message.id}@{self._sender.domain}>"
-        mail["Auto-Submitted"] = "auto-generated"
-        mail["X-Auto-Response-Suppress"] = "All"
+        """The mail of a notice, as plain text and as a small page."""
+        mail = self._with_headers(message.id, text.title, (to,))
         mail.set_content(text.text + "\n" + _sample(text))
         mail.add_alternative(self._words.html(message, text), subtype="html")
         return mail
 
-    def _answer(self, answer: "Future[str]", mail: EmailMessage, to: str) -> None:
+    def _letter(self, id: str, letter: Letter, to: Sequence[Address]) -> EmailMessage:
+        """The mail of a step: its Markdown as text, the same as a small page, its files. ML-5."""
+        mail = self._with_headers(id, letter.subject, to)
+        mail.set_content(letter.body + "\n")
+        page = _PAGE.format(escape(letter.subject), markdown.html(letter.markdown))
+        mail.add_alternative(page, subtype="html")
+        for file in letter.files:
+            known = _CONTENT_TYPE.fullmatch(file.content_type)
+            main, sub = known.groups() if known else ("application", "octet-stream")
+            mail.add_attachment(file.content, maintype=main, subtype=sub, filename=file.name)
+        return mail
+
+    def _with_headers(self, id: str, subject: str, to: Sequence[Address]) -> EmailMessage:
+        mail = EmailMessage(policy=SMTP)
+        mail["Subject"] = subject
+        mail["From"] = self._sender
+        mail["To"] = tuple(to)
+        mail["Date"] = localtime()  # many servers count a mail without one as spam
+        mail["Message-ID"] = f"<{id}@{self._sender.domain}>"
+        mail["Auto-Submitted"] = "auto-generated"
+        mail["X-Auto-Response-Suppress"] = "All"
+        return mail
+
+    def _answer(self, answer: "Future[Receipt]", mail: EmailMessage, to: Sequence[str]) -> None:
         if not answer.set_running_or_notify_cancel():
             return
         try:
@@ -137,7 +170,7 @@ class MailNotifier:
         except Exception as error:
             answer.set_exception(error)
 
-    def _hand_in(self, mail: EmailMessage, to: str) -> str:
+    def _hand_in(self, mail: EmailMessage, to: Sequence[str]) -> Receipt:
         where = self._server.host
         try:
             with self._connection() as smtp:
@@ -145,10 +178,10 @@ class MailNotifier:
                     self._secure(smtp)
                 if self._server.user is not None:
                     smtp.login(self._server.user, self._server.password or "")
-                smtp.send_message(mail, self._sender.addr_spec, [to])
-        except smtplib.SMTPRecipientsRefused as refused:
-            (code, _), *_ = refused.recipients.values()
-            raise _answered(where, code) from None
+                not_for = smtp.send_message(mail, self._sender.addr_spec, to)
+        except smtplib.SMTPRecipientsRefused as all_refused:
+            codes = [code for code, _ in all_refused.recipients.values()]
+            raise _answered(where, min(codes, key=_is_lasting)) from None
         except smtplib.SMTPResponseException as refused:
             raise _answered(where, refused.smtp_code) from None
         except (smtplib.SMTPNotSupportedError, smtplib.SMTPException) as refused:
@@ -156,7 +189,7 @@ class MailNotifier:
             raise NotDelivered(f"{where} cannot take it as it is asked to: {what}") from None
         except (OSError, MessageError) as failure:
             raise NotDelivered(f"{where}: {type(failure).__name__}") from None
-        return "handed in"
+        return Receipt("handed in", mail["Message-ID"], tuple(not_for))
 
     def _secure(self, smtp: smtplib.SMTP) -> None:
         smtp.ehlo_or_helo_if_needed()
@@ -216,8 +249,11 @@ class _Conversation(smtplib.SMTP):
 def _answered(where: str, code: int) -> NotDelivered:
     """The error for an answer. Only the code is kept, since its text may quote the mail."""
     message = f"{where} answered {code}"
-    lasting = code in _LASTING and code not in _ONLY_OURS
-    return NoticeRefused(message) if lasting else NotDelivered(message)
+    return NoticeRefused(message) if _is_lasting(code) else NotDelivered(message)
+
+
+def _is_lasting(code: int) -> bool:
+    return code in _LASTING and code not in _ONLY_OURS
 
 
 def _address(text: str) -> Address:

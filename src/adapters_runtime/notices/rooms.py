@@ -16,7 +16,7 @@ from adapters_runtime.notices.rendering import NoticeText, Words
 from wfcore.errors import InvalidInput
 from wfcore.model.json import JsonObject
 from wfcore.ports.callbacks import CallbackClient
-from wfcore.ports.notices import Message, NotDelivered, NoticeDelayed, NoticeRefused
+from wfcore.ports.notices import Message, NotDelivered, NoticeDelayed, NoticeRefused, Receipt
 from wfcore.ports.system import Clock
 from wfcore.rules.callback import SECRET_PREFIX, check_url, signed
 from wfcore.time import SECOND, DurationMs
@@ -64,7 +64,7 @@ class RoomNotifier:
         self._words = words
         self._clock = clock
 
-    async def send(self, message: Message) -> str:
+    async def send(self, message: Message) -> Receipt:
         """Post one message; see `Notifier`."""
         notice = self._words.say(message)
         url, headers, body = self._room.url, dict[str, str](), FORMS[self._room.form](notice)
@@ -81,7 +81,7 @@ class RoomNotifier:
             raise NoticeDelayed(answer.postponed, SHORT_MS)
         if answer.status is None:
             raise NotDelivered(answer.error or "no answer")
-        return _judged(answer.status, answer.retry_after_s)
+        return Receipt(_judged(answer.status, answer.retry_after_s))
 
 
 def _judged(status: int, retry_after_s: int | None) -> str:

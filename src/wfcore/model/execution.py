@@ -135,6 +135,8 @@ class Awaits(StrEnum):
     """The end of the delay."""
     CHILD = "child"
     """The end of the execution that the step started."""
+    MAIL = "mail"
+    """The answer of a mail server to the step's mail."""
 
 
 @frozen

@@ -36,6 +36,8 @@ class Why(StrEnum):
     """The step waits for the end of a delay."""
     CHILD_RUNNING = "CHILD_RUNNING"
     """The step waits for the end of another execution, which it started."""
+    MAIL_WAITING = "MAIL_WAITING"
+    """The step waits for a mail server to take its mail."""
     STEPS_RUNNING = "STEPS_RUNNING"
     """A step that contains other steps is running: its rounds, or its timeout."""
     AWAITING_APPROVAL = "AWAITING_APPROVAL"

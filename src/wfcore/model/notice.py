@@ -23,6 +23,7 @@ class NoticeKind(StrEnum):
     TRIGGER_REFUSED = "trigger.refused"  # a trigger
     TRIGGER_PAUSED = "trigger.paused"
     WEBHOOK_DISABLED = "webhook.disabled"  # a webhook
+    STEP_MAIL = "step.mail"  # an execution: the mail of one of its steps. ML-1
     QUOTA_NEAR = "quota.near"  # a key or an account
     TEST = "test"  # nothing
     SIGN_IN_LINK = "session.link"  # sent at once and never stored: its link is a credential
@@ -72,5 +73,16 @@ class Notice:
 
     @property
     def address(self) -> tuple[str, str]:
-        """The destination, for which quiet rules count notices."""
+        """
+        The destination, for which quiet rules count notices. The mails of steps have several
+        recipients, and `to` is empty: quiet rules do not count these mails. ML-1.
+        """
         return self.channel, self.to
+
+    @property
+    def recipients(self) -> tuple[str, ...]:
+        """The addresses that get the message; empty for a room."""
+        listed = self.about.get("to") if self.kind is NoticeKind.STEP_MAIL else None
+        if isinstance(listed, list | tuple):
+            return tuple(map(str, listed))
+        return (self.to,) if self.to else ()

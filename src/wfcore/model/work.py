@@ -9,7 +9,7 @@ from enum import StrEnum
 from attrs import field, frozen
 
 from wfcore.model.json import JsonObject
-from wfcore.time import DurationMs
+from wfcore.time import HOUR, DurationMs
 
 
 class OnExceeded(StrEnum):
@@ -180,3 +180,32 @@ class AiStep:
     def provider(self) -> str:
         """The provider's name in the operator's configuration."""
         return self.model.partition(":")[0]
+
+
+MAIL_TIMEOUT = DurationMs(3 * HOUR)
+
+
+@frozen
+class MailStep:
+    """
+    A mail to people. `subject` and `body`, in Markdown, are templates. ML-1.
+
+    `to`: addresses, ids of accounts, and templates that give such. `attach`: earlier steps whose
+    artifacts the mail carries: all of them (`step`), or the one with a name (`step/name`).
+    `timeout_ms` limits the time until a mail server has taken the mail.
+    """
+
+    name: str
+    to: tuple[str, ...]
+    subject: str
+    body: str
+    attach: tuple[str, ...] = ()
+    timeout_ms: DurationMs = MAIL_TIMEOUT
+    when: str | None = None
+    continue_on_error: bool = False
+
+    @property
+    def files(self) -> tuple[tuple[str, str | None], ...]:
+        """The step and the name of the file (None: all files) in each entry of `attach`."""
+        parts = (entry.partition("/") for entry in self.attach)
+        return tuple((step, name if slash else None) for step, slash, name in parts)

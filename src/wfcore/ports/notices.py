@@ -22,12 +22,51 @@ class NoticeLine:
 
 
 @frozen
+class LetterFile:
+    """A file that a mail carries. `content_type` as the artifact's."""
+
+    name: str
+    content_type: str
+    content: bytes = field(repr=False)
+
+
+@frozen
+class Letter:
+    """
+    The mail that a step of a workflow sends, in its author's words. ML-1.
+
+    `to`: addresses. `body`: the plain text; `markdown`: the Markdown of the HTML part.
+    """
+
+    to: tuple[str, ...]
+    subject: str
+    body: str = field(repr=False)
+    markdown: str = field(repr=False)
+    files: tuple[LetterFile, ...] = field(default=(), repr=False)
+
+
+@frozen
+class Receipt:
+    """
+    The answer of the other side to a message that it took. `text` contains no secrets.
+
+    Of a mail, `message_id` is its header `Message-ID`, and `refused` the recipients whom the other
+    side refused.
+    """
+
+    text: str
+    message_id: str = ""
+    refused: tuple[str, ...] = ()
+
+
+@frozen
 class Message:
     """
     One message to one address, as facts; the notifier writes the words.
 
     `id`: the notice's id, the same for every attempt. `to`: an email, or empty if the channel is a
-    room. `lines`: one line, or several for a digest.
+    room. `lines`: one line, or several for a digest. `letter`: the mail of a step, which a notifier
+    sends without words of its own.
     """
 
     id: str
@@ -35,6 +74,7 @@ class Message:
     to: str
     language: str
     lines: tuple[NoticeLine, ...]
+    letter: Letter | None = None
 
     @property
     def kind(self) -> str:
@@ -73,9 +113,9 @@ class NoticeDelayed(NotDelivered):
 class Notifier(Protocol):
     """The channels that the operator set up."""
 
-    async def send(self, message: Message) -> str:
+    async def send(self, message: Message) -> Receipt:
         """
-        Deliver *message* once. Returns the answer of the other side, without secrets.
+        Deliver *message* once. Returns the answer of the other side.
 
         The same message may be sent again: receivers recognise its id.
 

@@ -84,6 +84,12 @@ changes, and stages. AP-29, AP-30, AP-31, AP-33.
 MAX_APPROVERS = 200
 """Names that one template of an approval may give. AP-41."""
 MAX_CHANNELS = 20
+MAX_MAIL_RECIPIENTS = 50
+MAX_MAIL_FILES = 20
+MAX_MAIL_BYTES = 20 * MIB
+"""The bytes of all files that one mail carries. ML-4."""
+MAX_SUBJECT = 998
+"""The characters of a mail's subject; a longer one is cut."""
 """Channels that a step, or a definition, may name. NT-2."""
 MAX_PACKAGES = 100
 MAX_REQUIREMENT = 500

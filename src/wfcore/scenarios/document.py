@@ -290,6 +290,21 @@ EXPECTED: Mapping[str, Field] = {
         ),
         "notices",
     ),
+    "mails": Field(
+        list_of(
+            _given_fields(
+                {
+                    "step": Field(filled, "step", required=True),
+                    "to": Field(list_of(filled), "to"),
+                    "subject": Field(text(), "subject"),
+                    "body": Field(text(), "body"),
+                    "attach": Field(list_of(filled), "attach"),
+                    "after": Field(duration, "after"),
+                }
+            )
+        ),
+        "mails",
+    ),
     "nextFires": Field(list_of(_instant, least=1, most=1_000), "nextFires"),
 }
 """The fields of an expectation; the `into` of each field is its name."""

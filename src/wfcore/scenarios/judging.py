@@ -62,7 +62,7 @@ def _compared(path: str, expected: Any, was: Any, zone: tzinfo) -> Iterator[Mism
     elif path == "steps":
         for key, fields in expected.items():
             yield from _fields(f"steps.{key}", fields, was.get(key, {}), zone)
-    elif path in ("approvals", "notices"):
+    elif path in ("approvals", "notices", "mails"):
         shown = [_only(fields, one) for fields, one in zip(expected, was, strict=False)]
         rest = [_brief(one) for one in was[len(expected) :]]
         yield from _values(path, expected, [*shown, *rest], zone)
@@ -120,6 +120,7 @@ def _observed(played: ScenarioRun) -> Mapping[str, Any]:
         "steps": _steps(run, played),
         "approvals": [_approval(*one, played) for one in played.approvals],
         "notices": list(_notices(played)),
+        "mails": [_mail(*one, played) for one in played.mails],
     }
 
 
@@ -162,6 +163,17 @@ def _approval(opened: Approval, approval: Approval, played: ScenarioRun) -> Mapp
         "comment": approval.comment,
         "answers": approval.answers,
         "after": approval.created_at - played.started_at,
+    }
+
+
+def _mail(notice: Notice, files: Sequence[str], played: ScenarioRun) -> Mapping[str, Any]:
+    return {
+        "step": played.keys[notice.subject] + str(notice.about["step"]),
+        "to": notice.recipients,
+        "subject": notice.about["subject"],
+        "body": notice.about["body"],
+        "attach": files,
+        "after": notice.created_at - played.started_at,
     }
 
 

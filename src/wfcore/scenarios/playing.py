@@ -30,9 +30,10 @@ from wfcore.model.access import Account, AccountStatus, Permission, Principal, T
 from wfcore.model.approval import Approval, ApprovalStatus, DecisionSource
 from wfcore.model.execution import Execution, TriggerSource
 from wfcore.model.json import JsonObject
-from wfcore.model.notice import Notice
+from wfcore.model.notice import Notice, NoticeKind
 from wfcore.model.trigger import Schedule
 from wfcore.model.workflow import ChildStep, CodeStep, Definition, Language
+from wfcore.ports.notices import NoticeRefused, Receipt
 from wfcore.ports.runtime import Job, StepEnd
 from wfcore.ports.system import Calendar, Templates
 from wfcore.rules.approval.people import ANYBODY
@@ -46,6 +47,7 @@ from wfcore.usecases.accounts.accounts import set_secret
 from wfcore.usecases.approvals.deciding import Decide, decide_approval
 from wfcore.usecases.approvals.expiry import expire_due, remind_due
 from wfcore.usecases.executions.starting import start_execution
+from wfcore.usecases.notices.sending import settle_notice, take_notice
 from wfcore.usecases.services import Policy, Services
 from wfcore.usecases.upkeep.sweeping import next_deadline
 from wfcore.usecases.workflows.firing import fire_due
@@ -64,6 +66,7 @@ _POLICY = Policy(
     places=1_000,
     channels=frozenset({"mail"}),
     gate_approvers=frozenset({ANYBODY}),
+    mail_to=frozenset({ANYBODY}),
 )
 
 
@@ -89,7 +92,8 @@ class ScenarioRun:
     The result of a scenario. `run` None: nothing was started; `refused` gives the reason.
 
     `approvals`: the approvals in the order of opening, each at its opening and at the end.
-    `notices`: the notices of all executions, in the order of writing. `keys`: for each execution,
+    `notices`: the notices of all executions, in the order of writing. `mails`: the mails of steps,
+    in the order of sending, each with the names of its files. `keys`: for each execution,
     the prefix of its steps in the scenario. `problems`: mistakes of the scenario itself.
     """
 
@@ -99,6 +103,7 @@ class ScenarioRun:
     attempts: tuple[StubAttempt, ...] = ()
     approvals: tuple[tuple[Approval, Approval], ...] = ()
     notices: tuple[Notice, ...] = ()
+    mails: tuple[tuple[Notice, tuple[str, ...]], ...] = ()
     keys: Mapping[str, str] = field(factory=dict)
     next_fires: tuple[EpochMs, ...] = ()
     zone: str = "UTC"
@@ -148,6 +153,8 @@ class _Stage:
         self._opened: dict[str, Approval] = {}
         self._approvals: dict[str, Approval] = {}
         self._notices: dict[str, Notice] = {}
+        self._mails: list[tuple[Notice, tuple[str, ...]]] = []
+        self._posts: dict[str, EpochMs] = {}
         self._worker = VirtualWorker(self._services, hints, self._started)
         self._stand_ins: set[str] = set()
         self._people: dict[str, Principal] = {}
@@ -184,7 +191,8 @@ class _Stage:
             run=run,
             attempts=tuple(self._attempts),
             approvals=tuple(zip(self._opened.values(), self._approvals.values(), strict=True)),
-            notices=tuple(self._notices.values()),
+            notices=tuple(one for one in self._notices.values() if not _is_mail(one)),
+            mails=tuple(self._mails),
             keys={id: self._prefix(id) for id in self._runs},
             problems=tuple(self._problems),
         )
@@ -288,6 +296,7 @@ class _Stage:
         done(expire_due(self._services))
         done(remind_due(self._services))
         self._worker.work()
+        self._post()
         for approval in [one for one in self._approvals.values() if _open(one)]:
             self._decide(approval)
 
@@ -295,10 +304,30 @@ class _Stage:
         """The future instants at which something is due."""
         now = self._now()
         known = [done(next_deadline(self._services)), *self._worker.instants()]
+        known += self._posts.values()
         for approval in filter(_open, self._approvals.values()):
             decision = self._decision_about(approval)
             known.append(later(approval.created_at, decision.after_ms) if decision else None)
         return (at for at in known if at is not None and at > now)
+
+    def _post(self) -> None:
+        """
+        Answer the mails of steps: a mail server takes each at once, or as the stub of its step
+        says.
+        """
+        for mail in [one for one in self._notices.values() if _is_mail(one) and one.due_at]:
+            key = self._prefix(mail.subject) + str(mail.about["step"])
+            stub = self._stub(key, 1) or Stub()
+            at = self._posts.setdefault(mail.id, later(mail.created_at, stub.takes_ms))
+            if at > self._now():
+                continue
+            sending = done(take_notice(self._services, mail.id))
+            if sending is None:
+                continue
+            if stub.fails is None:
+                self._mails.append((mail, tuple(one.name for one in sending.files)))
+            outcome = NoticeRefused(stub.fails) if stub.fails else Receipt("taken")
+            done(settle_notice(self._services, sending, outcome))
 
     def _started(self, job: Job) -> Ending:
         """
@@ -373,6 +402,10 @@ class _Stage:
 
 def _kept(changes: Changes, table: str) -> dict[Any, Any]:
     return {key: one for key, one in changes.get(table, {}).items() if one is not None}
+
+
+def _is_mail(notice: Notice) -> bool:
+    return notice.kind is NoticeKind.STEP_MAIL
 
 
 def _open(approval: Approval) -> bool:

@@ -13,7 +13,7 @@ from attrs import define, field, frozen
 from wfcore import memory
 from wfcore.model.workflow import Language
 from wfcore.ports.callbacks import CallbackAnswer
-from wfcore.ports.notices import Message, NotDelivered
+from wfcore.ports.notices import Message, NotDelivered, Receipt
 from wfcore.ports.runtime import Job, LanguageState, Say, StepEnd
 from wfcore.ports.system import Clock
 from wfcore.testing.fakes import ManualClock
@@ -120,19 +120,21 @@ class Posted:
 class NotedNotifier:
     """
     A `Notifier` that keeps its messages. *outcomes*: the errors to raise for the next messages. A
-    message is kept if its outcome is None or no outcome is left.
+    message is kept if its outcome is None or no outcome is left. *refuses*: the recipients that the
+    other side refuses.
     """
 
     def __init__(self) -> None:
         self.sent: list[Message] = []
         self.outcomes: list[NotDelivered | None] = []
+        self.refuses: tuple[str, ...] = ()
 
-    async def send(self, message: Message) -> str:
+    async def send(self, message: Message) -> Receipt:
         failure = self.outcomes.pop(0) if self.outcomes else None
         if failure is not None:
             raise failure
         self.sent.append(message)
-        return "noted"
+        return Receipt("noted", f"<{message.id}@noted.example>", self.refuses)
 
 
 class NotedCallbacks:

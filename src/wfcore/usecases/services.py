@@ -45,7 +45,8 @@ class Policy:
     `default_plan`: the plan of accounts created without a plan. `operators`: emails in lower case
     of accounts that operate the server, beside accounts marked as operators. AC-7.
     `gate_approvers`: addresses, and domains written `@example.org`, that data and gates may name
-    without an account. AP-41, GT-5.
+    without an account. AP-41, GT-5. `mail_to`: addresses and domains, written in the same way, to
+    which steps may send mail without an account. ML-2.
 
     `channels`: the channels that can send notices; if empty, only channels named by a definition
     get notices. `failure_channels`: the channels for every failure. NT-8. `language`: the language
@@ -70,6 +71,7 @@ class Policy:
     default_plan: Tier = Tier.FREE
     one_for_all: bool = False
     gate_approvers: frozenset[str] = frozenset()
+    mail_to: frozenset[str] = frozenset()
     channels: frozenset[str] = frozenset()
     failure_channels: tuple[str, ...] = ()
     language: str = "en"

@@ -335,7 +335,8 @@ def audit_view(entry: AuditEntry) -> AuditView:
 @define(eq=False)
 class NoticeView:
     """
-    A notice. `to`: an email, or null where the channel is a room. `subject`: the id of what it is
+    A notice. `to`: an email, several with commas for the mail of a step, or null where the channel
+    is a room. `subject`: the id of what it is
     about. `dueAt`: when it is sent, or tried again; `digest`: the notice that it was told with.
     """
 
@@ -366,7 +367,7 @@ def notice_view(notice: Notice) -> NoticeView:
         kind=notice.kind,
         status=notice.status,
         channel=notice.channel,
-        to=notice.to or None,
+        to=", ".join(notice.recipients) or None,
         subject=notice.subject,
         execution_id=notice.execution_id,
         created_at=notice.created_at,

@@ -63,6 +63,7 @@ from wfserver.settings.steps import StepSettings, size, step_settings, switch
 from wfserver.settings.table import KNOWN
 
 GATE_APPROVERS = "WFCORE_GATE_APPROVERS"
+MAIL_TO = "WFCORE_MAIL_TO"
 PRICES = "WFCORE_AI_PRICES"
 DEFAULT_PLAN = "WFCORE_DEFAULT_PLAN"
 STORE = "WFCORE_STORE"
@@ -307,6 +308,7 @@ def _policy(env: Mapping[str, str], shared: bool, notices: NoticeSettings, folde
         operators=_emails(env, "WFCORE_OPERATORS"),
         default_plan=_plan(env) or own,
         gate_approvers=_outsiders(env, GATE_APPROVERS),
+        mail_to=_outsiders(env, MAIL_TO),
         channels=notices.channels,
         failure_channels=notices.failure_channels,
         language=notices.language,

@@ -301,6 +301,13 @@ SETTINGS = (
         "([whom they may ask](howto/agents.md#whom-they-may-ask))",
     ),
     Setting(
+        "WFCORE_MAIL_TO",
+        "none",
+        "addresses, and domains such as `@example.org` (that domain alone), separated by commas: "
+        "recipients without an account to whom `mail` steps may send "
+        "([mail from a workflow](definitions.md#mail))",
+    ),
+    Setting(
         "WFCORE_BUILD_PACKAGES",
         "0",
         "`1`: packages without a wheel may be built in the sandbox when a workflow is applied",

@@ -12,7 +12,7 @@ from adapters_runtime.notices.rendering import Words
 from tests.support.http_world import World, a_world
 from wfcore.model.access import AccountStatus
 from wfcore.model.notice import NoticeKind
-from wfcore.ports.notices import Message
+from wfcore.ports.notices import Message, Receipt
 from wfcore.time import HOUR, MINUTE
 from wfcore.usecases.accounts import accounts
 from wfcore.usecases.audit.auditing import read_audit
@@ -28,10 +28,10 @@ class Post:
         self.open = asyncio.Event()
         self.open.set()
 
-    async def send(self, message: Message) -> str:
+    async def send(self, message: Message) -> Receipt:
         await self.open.wait()
         self.sent.put_nowait(message)
-        return "noted"
+        return Receipt("noted")
 
 
 @pytest.fixture

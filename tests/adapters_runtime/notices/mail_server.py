@@ -22,7 +22,10 @@ class _AnyPort(Controller):
 
 
 class MailServer:
-    """`answers` are replies to the next mails, then `250 OK`; "" hangs up."""
+    """
+    `answers` are replies to the next mails, then `250 OK`; "" hangs up. `refused`: the replies to
+    recipients that are not taken.
+    """
 
     channel = "mail"
     to = "bob@example.org"
@@ -33,6 +36,7 @@ class MailServer:
         self.mails: list[EmailMessage] = []
         self.recipients: list[list[str]] = []
         self.answers: list[str] = []
+        self.refused: dict[str, str] = {}
         more: dict[str, Any] = {}
         if context is not None:
             more |= {"tls_context": context, "require_starttls": True}
@@ -45,6 +49,14 @@ class MailServer:
         self.logins += 1
         given = isinstance(data, LoginPassword) and data.password == PASSWORD.encode()
         return AuthResult(success=given, handled=False)
+
+    async def handle_RCPT(
+        self, server: Any, session: Session, envelope: Envelope, address: str, options: list[str]
+    ) -> str:
+        if address in self.refused:
+            return self.refused[address]
+        envelope.rcpt_tos.append(address)
+        return "250 OK"
 
     async def handle_DATA(self, server: Any, session: Session, envelope: Envelope) -> str:
         answer = self.answers.pop(0) if self.answers else "250 OK"

@@ -21,7 +21,7 @@ from tests.support.http_world import World, a_world
 from wfcore.model.notice import NoticeStatus
 from wfcore.model.page import PageRequest
 from wfcore.model.workflow import Variable
-from wfcore.ports.notices import Message
+from wfcore.ports.notices import Message, Receipt
 from wfcore.rules.notices.delivery import DELAYS
 from wfcore.time import DAY, HOUR
 from wfcore.usecases.notices.managing import list_notices
@@ -125,7 +125,7 @@ async def test_killed_between_sending_and_recording(world: World, post: MailServ
     class Dying(MailNotifier):
         """Dies as soon as the mail server has the mail."""
 
-        async def send(self, message: Message) -> str:
+        async def send(self, message: Message) -> Receipt:
             await super().send(message)
             await asyncio.Event().wait()
             raise AssertionError

@@ -18,7 +18,14 @@ from adapters_runtime.notices.mail import MailNotifier, read_sender, read_smtp_u
 from adapters_runtime.notices.rendering import Words
 from wfcore.errors import InvalidInput
 from wfcore.model.notice import NoticeKind
-from wfcore.ports.notices import Message, NotDelivered, NoticeLine, NoticeRefused
+from wfcore.ports.notices import (
+    Letter,
+    LetterFile,
+    Message,
+    NotDelivered,
+    NoticeLine,
+    NoticeRefused,
+)
 from wfcore.testing.contracts import NotifierContract
 from wfcore.testing.contracts.notifier import a_message
 
@@ -57,6 +64,71 @@ async def test_a_mail_says_what_machines_want_to_know(
     assert "3 rows to look at." in text_of(mail)
     assert "Open the approval: https://flows.example.org/approvals/appr_0" in text_of(mail)
     assert '<a href="https://flows.example.org/approvals/appr_0">' in text_of(mail, "html")
+
+
+CSV = LetterFile("a\r\nb.csv", "text/csv", b"id;\xe9\n")
+LETTER = Letter(
+    ("ann@example.org", "bob@example.org"),
+    "Report for b\u00fccher",
+    "**Done**: a_b_c [here](https://evil.example/x)",
+    "**Done**: a\\_b\\_c [here](https://evil.example/x)",
+    (CSV, LetterFile("x.bin", "nonsense", b"\x00\xff" * 9)),
+)
+
+
+def a_letter(letter: Letter = LETTER) -> Message:
+    line = NoticeLine(NoticeKind.STEP_MAIL, "/executions/exec_1")
+    return Message("ntc_7", "mail", "", "en", (line,), letter)
+
+
+async def test_a_letter_is_markdown_as_text_and_as_html(
+    notifier: MailNotifier, post: MailServer
+) -> None:
+    """ML-5: the text is the Markdown, values show as they are, a link is followed by its host."""
+    receipt = await notifier.send(a_letter())
+    (mail,) = post.mails
+    assert receipt.message_id == mail["Message-ID"] == "<ntc_7@example.org>"
+    assert (mail["To"], mail["Subject"]) == ("ann@example.org, bob@example.org", LETTER.subject)
+    assert text_of(mail).strip() == LETTER.body
+    page = text_of(mail, "html")
+    assert "<strong>Done</strong>: a_b_c" in page
+    assert '>here</a> <span class="host">(evil.example)</span>' in page
+    assert post.recipients == [["ann@example.org", "bob@example.org"]]
+
+
+async def test_files_go_along_byte_for_byte(notifier: MailNotifier, post: MailServer) -> None:
+    """ML-4: content is kept; a type that is none is a stream of bytes; a name adds no header."""
+    await notifier.send(a_letter())
+    found = [*post.mails[0].iter_attachments()]
+    assert [one.get_payload(decode=True) for one in found] == [f.content for f in LETTER.files]
+    assert [one.get_content_type() for one in found] == ["text/csv", "application/octet-stream"]
+    assert [one.get_content_disposition() for one in found] == ["attachment"] * 2
+
+
+@pytest.mark.parametrize(
+    ("codes", "failure", "refused"),
+    [
+        ({"ann@example.org": "550 no"}, None, ("ann@example.org",)),
+        ({"ann@example.org": "550 no", "bob@example.org": "550 no"}, NoticeRefused, ()),
+        ({"ann@example.org": "550 no", "bob@example.org": "451 later"}, NotDelivered, ()),
+    ],
+)
+async def test_recipients_may_be_refused(
+    notifier: MailNotifier,
+    post: MailServer,
+    codes: dict[str, str],
+    failure: type[NotDelivered] | None,
+    refused: tuple[str, ...],
+) -> None:
+    """ML-1: some refused: taken for the others; all, and one only for now: tried again."""
+    post.refused = codes
+    if failure is None:
+        assert (await notifier.send(a_letter())).refused == refused
+        assert post.recipients == [["bob@example.org"]]
+        return
+    with pytest.raises(NotDelivered) as raised:
+        await notifier.send(a_letter())
+    assert type(raised.value) is failure
 
 
 async def test_names_cannot_add_headers(notifier: MailNotifier, post: MailServer) -> None:

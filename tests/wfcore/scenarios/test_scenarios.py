@@ -45,6 +45,54 @@ scenarios:
     assert wrong(ran) == ""
 
 
+MAILED = """
+name: W
+variables: {who: {default: ann@example.org}}
+steps:
+  - {name: a, kind: code, language: lua, source: x, timeout: 2h}
+  - name: tell
+    kind: mail
+    to: ["{{ variables.who }}", bob@example.org]
+    subject: "Result of {{ steps.a.output }}"
+    body: "**Done**: {{ steps.a.output }}"
+output: "{{ steps.tell.output.accepted }}"
+"""
+
+
+def test_mails_that_would_go_out(play: Play) -> None:
+    """ML-7: a mail is taken at once, or as its stub says; its text is the text on the wire."""
+    ran = play(
+        MAILED,
+        """
+steps: {a: {output: a_b, takes: 1h}}
+scenarios:
+  - name: taken
+    expect:
+      output: [ann@example.org, bob@example.org]
+      mails:
+        - step: tell
+          to: [ann@example.org, bob@example.org]
+          subject: Result of a_b
+          body: "**Done**: a_b"
+          attach: []
+          after: 1h
+  - name: taken late
+    steps: {tell: {takes: 2h}}
+    expect: {took: 3h, mails: [{step: tell}]}
+  - name: refused
+    steps: {tell: {fails: no such user}}
+    expect: {status: FAILED, error: no such user, mails: []}
+  - name: too late
+    steps: {tell: {takes: 4h}}
+    expect: {status: FAILED, reason: TIMEOUT, took: 4h, mails: []}
+  - name: nobody
+    given: {inputs: {who: Ann}}
+    expect: {status: FAILED, error: "gives 'Ann'", mails: []}
+""",
+    )
+    assert wrong(ran) == ""
+
+
 LOOP = """
 name: W
 variables: {orders: {type: array, default: [a, b, c]}}

@@ -11,7 +11,7 @@ from wfcore.model.page import PageRequest
 from wfcore.model.review import Escalation, Stage
 from wfcore.model.trigger import Schedule
 from wfcore.model.workflow import OnInterrupt
-from wfcore.ports.notices import Message, NotDelivered
+from wfcore.ports.notices import Message, NotDelivered, Receipt
 from wfcore.rules.approval.machine import Approve, Reject
 from wfcore.rules.auth.signed_links import personal_token
 from wfcore.testing.fakes_running import NotedNotifier
@@ -75,12 +75,12 @@ async def send(world: World, notifier: NotedNotifier) -> list[Message]:
 
 
 async def attempt(world: World, notifier: NotedNotifier, sending: Sending) -> None:
-    failure: NotDelivered | None = None
+    outcome: Receipt | NotDelivered
     try:
-        await notifier.send(sending.message)
+        outcome = await notifier.send(sending.message)
     except NotDelivered as failed:
-        failure = failed
-    await settle_notice(world.services, sending, failure)
+        outcome = failed
+    await settle_notice(world.services, sending, outcome)
 
 
 async def decide(

@@ -18,6 +18,7 @@ from wfcore.model.workflow import (
     DataStep,
     DelayStep,
     LoopStep,
+    MailStep,
     ParallelStep,
     Step,
     SwitchStep,
@@ -91,6 +92,8 @@ def kind_of(step: Step) -> str:
             return "approval"
         case DelayStep():
             return "delay"
+        case MailStep():
+            return "mail"
         case ChildStep():
             return "workflow"
         case ParallelStep():

@@ -19,6 +19,7 @@ from wfcore.model.workflow import (
     Links,
     Listen,
     LoopStep,
+    MailStep,
     OnInterrupt,
     ParallelStep,
     Runtime,
@@ -27,6 +28,7 @@ from wfcore.model.workflow import (
 from wfcore.rules import named_secrets as secret_name
 from wfcore.rules.definition import tree as trees
 from wfcore.rules.definition.ai import max_tokens, model, prompt, schema, temperature
+from wfcore.rules.definition.mail import attach_fields, recipients
 from wfcore.rules.definition.packages import package_problems, packages, requirement
 from wfcore.rules.definition.review import (
     answer_fields,
@@ -174,7 +176,7 @@ _COMMON: Fields = {
     "kind": Field(
         text(),
         "kind",
-        "What the step does: code, ai, manual_approval, data, switch, parallel, loop, "
+        "What the step does: code, ai, manual_approval, mail, data, switch, parallel, loop, "
         "delay or workflow.",
         required=True,
     ),
@@ -197,7 +199,7 @@ _TIMED: Fields = {
         duration,
         "timeout_ms",
         "Like 500ms, 30s, 5m, 24h, 7d; a bare integer is milliseconds. Default: "
-        "30s, AI 2m, approvals 24h, none for switch, parallel, loop and workflow.",
+        "30s, AI 2m, mail 3h, approvals 24h, none for switch, parallel, loop and workflow.",
     ),
 }
 _RUN: Fields = {
@@ -362,6 +364,28 @@ KINDS: Mapping[str, StepKind] = {
         },
         approval_problems,
         nested=review_fields,
+    ),
+    "mail": StepKind(
+        MailStep,
+        {
+            **_TIMED,
+            "to": Field(
+                recipients,
+                "to",
+                "The recipients, at most 50: email addresses, account ids, or templates that give "
+                "such. Each must be an active account, or in the operator's `WFCORE_MAIL_TO`.",
+                required=True,
+            ),
+            "subject": Field(prompt, "subject", "A template: one line.", required=True),
+            "body": Field(
+                prompt,
+                "body",
+                "A template: the text, in Markdown. Inserted values show as they are; "
+                "`| markdown` lets them be markup.",
+                required=True,
+            ),
+        },
+        nested=attach_fields,
     ),
     "delay": StepKind(
         DelayStep,

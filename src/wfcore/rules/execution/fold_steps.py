@@ -62,6 +62,7 @@ _AWAITS: Mapping[Awaits | None, StepState] = {
     Awaits.STEPS: StepState.WAITING_FOR_STEPS,
     Awaits.TIME: StepState.DELAYED,
     Awaits.CHILD: StepState.WAITING_FOR_CHILD,
+    Awaits.MAIL: StepState.WAITING_FOR_MAIL,
 }
 
 
@@ -106,7 +107,7 @@ def fold_step(run: Execution, fact: facts.StepFact, now: EpochMs) -> Change:
         change = _counted_on(change, rounds[-1].attempts)
     result = change.result if run.failing is None else evolve(change.result, steps=0)
     results = {**run.step_results, fact.step_name: result}
-    wakes = isinstance(fact, facts.ChildEnded)
+    wakes = isinstance(fact, facts.ChildEnded | facts.MailEnded)
     changes, effects = due(run, now) if wakes else ({}, change.effects)
     size = size_after(run, before, result, _counts(fact, before))
     changed = {**changes, "step_results": results, "outputs_size": size}
@@ -321,6 +322,25 @@ def _child_failed(before: StepResult, fact: facts.ChildFailed, now: EpochMs) -> 
     return StepChange(evolve(_with_usage(before, fact.usage), error=fact.error, reason=reason))
 
 
+def _mail_queued(before: None, fact: facts.MailQueued, now: EpochMs) -> StepChange:
+    return _started(fact, evolve(_attempt(before, now), awaits=Awaits.MAIL, until=fact.until))
+
+
+def _mail_taken(before: StepResult, fact: facts.MailTaken, now: EpochMs) -> StepChange:
+    _require_attempt(before, fact)
+    return completed(fact.step_name, evolve(before, output=fact.output), now)
+
+
+def _mail_refused(before: StepResult, fact: facts.MailRefused, now: EpochMs) -> StepChange:
+    _require_attempt(before, fact)
+    return _failed(before, facts.StepFailed(fact.step_name, fact.error, steps=fact.steps), now)
+
+
+def _require_attempt(before: StepResult, fact: facts.MailEnded) -> None:
+    if before.attempts != fact.attempt:
+        raise STEP.refusal(state_of(before), type(fact), f"step '{fact.step_name}'")
+
+
 def _skipped(before: None, fact: facts.StepSkipped, now: EpochMs) -> StepChange:
     result = StepResult(StepStatus.SKIPPED, now, now, attempts=0, steps=fact.steps)
     return StepChange(result, ((EventKind.STEP_SKIPPED, {"step": fact.step_name}),))
@@ -433,6 +453,9 @@ STEP_FOLDS: Mapping[type, Callable[[Any, Any, EpochMs], StepChange]] = {
     facts.ChildStarted: _child_started,
     facts.ChildCompleted: _child_completed,
     facts.ChildFailed: _child_failed,
+    facts.MailQueued: _mail_queued,
+    facts.MailTaken: _mail_taken,
+    facts.MailRefused: _mail_refused,
     facts.StepSkipped: _skipped,
     facts.StepDone: _done,
     facts.UsageRecorded: _usage_recorded,

@@ -125,6 +125,35 @@ class ChildFailed(ChildEnded):
 
 
 @frozen
+class MailQueued(StepFact):
+    """The step's mail is due; a mail server must take it before `until`."""
+
+    until: EpochMs
+
+
+@frozen
+class MailEnded(StepFact):
+    """The mail of that `attempt` was taken, or given up."""
+
+    attempt: int
+
+
+@frozen
+class MailTaken(MailEnded):
+    """A mail server took the mail; `output` names the recipients whom it accepted and refused."""
+
+    output: Json
+
+
+@frozen
+class MailRefused(MailEnded):
+    """The mail was refused, or given up after its last attempt. `steps` as in `StepFailed`."""
+
+    error: str
+    steps: int = 0
+
+
+@frozen
 class StepSkipped(StepFact):
     """Its `when` was false. `steps`: for how many steps that counts, those inside included."""
 
@@ -351,11 +380,11 @@ class Resumed:
 # fmt: off
 Fact: TypeAlias = (
     Claimed | StepBegun | ContainerStarted | DelayBegun | DataGiven | ChildStarted | ChildCompleted
-    | ChildFailed | StepSkipped | StepDone | UsageRecorded | FilesRefused | StepRetrying
-    | StepPostponed | StepFailed | StepsCancelled | Failed | Failing | FailureHandled | WakeAt
-    | Suspended | ApprovalOpened | BudgetReached | AwaitingApproval | Approved | Revised
-    | BudgetExtended | Rejected | Finished | CancelAsked | ParentEnded | LeaseReturned | WorkerLost
-    | Resumed | GraceOver | FailingAfterGrace
+    | ChildFailed | MailQueued | MailTaken | MailRefused | StepSkipped | StepDone | UsageRecorded
+    | FilesRefused | StepRetrying | StepPostponed | StepFailed | StepsCancelled | Failed | Failing
+    | FailureHandled | WakeAt | Suspended | ApprovalOpened | BudgetReached | AwaitingApproval
+    | Approved | Revised | BudgetExtended | Rejected | Finished | CancelAsked | ParentEnded
+    | LeaseReturned | WorkerLost | Resumed | GraceOver | FailingAfterGrace
 )
 
 EXECUTION = Machine(
@@ -394,6 +423,7 @@ EXECUTION = Machine(
         Row(S.INTERRUPTED,       Revised,          S.INTERRUPTED,       "FL-10"),
         Row(S.INTERRUPTED,       BudgetExtended,   S.INTERRUPTED,       "FL-10"),
         Row(S.INTERRUPTED,       ChildEnded,       S.INTERRUPTED,       "FL-6"),
+        Row(S.INTERRUPTED,       MailEnded,        S.INTERRUPTED,       "ML-1"),
         Row(S.INTERRUPTED,       Resumed,          S.RUNNING,           "EX-12"),
         Row(S.INTERRUPTED,       GraceOver,        S.FAILED,            "EX-13"),
         Row(S.INTERRUPTED,       FailingAfterGrace, S.RUNNING,          "EX-31"),

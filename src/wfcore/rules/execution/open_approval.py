@@ -74,7 +74,7 @@ def open_approval(
         reference=run.reference,
         status=ApprovalStatus.PENDING,
         message=message,
-        question=_question(step.message, message, secrets, fill_text),
+        question=question_of(step.message, message, secrets, fill_text),
         timeout_ms=step.timeout_ms,
         created_at=now,
         expires_at=later(now, step.timeout_ms),
@@ -130,7 +130,7 @@ class _Named:
         return found
 
 
-def _question(
+def question_of(
     written: str, message: str, secrets: Secrets, fill_text: FillText | None
 ) -> str | None:
     """

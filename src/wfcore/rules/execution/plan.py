@@ -166,6 +166,7 @@ class Plan:
     The actions to take now, and the events that the execution waits for once they are taken.
 
     `until`: when something continues by itself. `deadline`: when something that waits times out.
+    `outside`: how many steps wait for an event outside: the end of a child, or of a mail.
     `question`: the first step that waits for a decision, and its approval. `done`: every step has
     ended.
     """
@@ -174,7 +175,7 @@ class Plan:
     done: bool = False
     until: EpochMs | None = None
     deadline: EpochMs | None = None
-    children: int = 0
+    outside: int = 0
     question: tuple[str, str] | None = None
 
 
@@ -249,7 +250,7 @@ def plan(
         way is _Way.ENDED,
         walk.until,
         walk.deadline,
-        walk.children,
+        walk.outside,
         walk.question,
     )
 
@@ -296,7 +297,7 @@ class _PlanWalk:
         self.in_flight = 0
         self.until: EpochMs | None = None
         self.deadline: EpochMs | None = None
-        self.children = 0
+        self.outside = 0
         self.question: tuple[str, str] | None = None
 
     def sequence(self, steps: tuple[Step, ...], prefix: str) -> _To:
@@ -349,6 +350,8 @@ class _PlanWalk:
                 return self._delay(at, result)
             case Awaits.CHILD:
                 return self._child(at, result)
+            case Awaits.MAIL:
+                return self._mail(at, result)
         self.in_flight += 1
         return _Way.OPEN
 
@@ -364,7 +367,14 @@ class _PlanWalk:
             return self._move(Judge(at, result.error, permanent=interrupted))
         if self._is_over(result):
             return self._move(Judge(at, timed_out(at.step), timed_out=True))
-        self.children += 1
+        self.outside += 1
+        self.deadline = earliest(self.deadline, result.until)
+        return _Way.OPEN
+
+    def _mail(self, at: StepAt, result: StepResult) -> _To:
+        if self._is_over(result):
+            return self._move(Judge(at, timed_out(at.step), timed_out=True))
+        self.outside += 1
         self.deadline = earliest(self.deadline, result.until)
         return _Way.OPEN
 

@@ -48,7 +48,7 @@ from collections.abc import Callable
 
 from attrs import define, evolve
 
-from wfcore.effects import Effect, OpenApproval, Outcome, StartChild, StartStep
+from wfcore.effects import Effect, OpenApproval, Outcome, SendMail, StartChild, StartStep
 from wfcore.errors import TemplateFailed
 from wfcore.model.approval import ApprovalStatus
 from wfcore.model.event import Event
@@ -62,6 +62,7 @@ from wfcore.model.workflow import (
     Definition,
     DelayStep,
     LoopStep,
+    MailStep,
     OnExceeded,
     ParallelStep,
     Step,
@@ -75,6 +76,7 @@ from wfcore.rules.execution.budget import Overrun, allowance, overrun
 from wfcore.rules.execution.fold import advance
 from wfcore.rules.execution.fold_steps import size_of
 from wfcore.rules.execution.machine import Fact
+from wfcore.rules.execution.mail import mail_draft
 from wfcore.rules.execution.open_approval import (
     FillText,
     as_text,
@@ -301,6 +303,8 @@ class _Progress:
                 self._give(at, step)
             case ChildStep() as step:
                 self._start_child(at, step)
+            case MailStep() as step:
+                self._send_mail(at, step)
             case AiStep() if (over := self._overrun()) is not None:
                 self._ask_for_budget(at, over)
             case _:
@@ -392,6 +396,15 @@ class _Progress:
         self.apply(facts.ChildStarted(at.key, id, self._after(step.timeout_ms)))
         self.effects.append(StartChild(at.key, id, step.workflow, inputs))
 
+    def _send_mail(self, at: StepAt, step: MailStep) -> None:
+        try:
+            draft = mail_draft(self.run, step, at.prefix, self._fill(at), self._fill_text(at))
+        except TemplateFailed as failed:
+            self._refuse(at, str(failed))
+            return
+        self.apply(facts.MailQueued(at.key, later(self.now, step.timeout_ms)))
+        self.effects.append(SendMail(at.key, draft))
+
     def _fill(self, at: StepAt, limit: int = TEXT_RESULT) -> Callable[[Json], Json]:
         """A function that renders with the names visible to that step."""
         names = scope(self.definition, self.run, at.prefix)
@@ -462,7 +475,7 @@ class _Progress:
         if self.run.in_flight:
             if self.run.due_at != look_at:
                 self.apply(facts.WakeAt(look_at))
-        elif found.until is not None or found.children:
+        elif found.until is not None or found.outside:
             self.apply(facts.Suspended(look_at))
         elif found.question is not None:
             key, approval_id = found.question
@@ -505,7 +518,7 @@ def _no_room(run: Execution, step: Step) -> str | None:
     """
     The reason why *step* does not begin: it has effects, and its output could not be kept. FL-14.
     """
-    acts = needs_worker(step) or isinstance(step, ApprovalStep | ChildStep)
+    acts = needs_worker(step) or isinstance(step, ApprovalStep | ChildStep | MailStep)
     if not acts or run.outputs_size < _most(run):
         return None
     return (

@@ -9,7 +9,7 @@ from collections.abc import Collection, Iterable, Mapping
 from hashlib import sha256
 from typing import Required, TypedDict
 
-from wfcore.effects import Outcome, StartChild, StartStep, WakeRunner
+from wfcore.effects import Outcome, SendMail, StartChild, StartStep, WakeRunner
 from wfcore.model.event import Event, EventKind
 from wfcore.model.execution import Execution, ExecutionStatus, StepResult, TriggerSource, evolve
 from wfcore.model.json import JsonObject
@@ -23,6 +23,7 @@ from wfcore.model.workflow import (
     Definition,
     DelayStep,
     Language,
+    MailStep,
     Runtime,
     Step,
     Workflow,
@@ -191,7 +192,7 @@ def begun_alone(
     if run.concurrency_group is not None or not _rest_alone(definition.steps):
         return accepted
     turn = proceed(run, definition, now, render, new_id, Claimed(), most=most, people=people)
-    if any(isinstance(effect, StartStep | StartChild) for effect in turn.effects):
+    if any(isinstance(effect, StartStep | StartChild | SendMail) for effect in turn.effects):
         return accepted
     return Outcome(turn.record, accepted.events + turn.events, turn.effects)
 
@@ -201,7 +202,8 @@ def _rest_alone(steps: Iterable[Step]) -> bool:
     Whether the steps end, or wait for somebody or an instant, before one of them starts anything.
     """
     for step in steps:
-        if any(needs_worker(inner) or isinstance(inner, ChildStep) for _, inner in walk((step,))):
+        inside = (inner for _, inner in walk((step,)))
+        if any(needs_worker(one) or isinstance(one, ChildStep | MailStep) for one in inside):
             return False
         if isinstance(step, ApprovalStep | DelayStep):
             return True

@@ -53,6 +53,9 @@ from wfcore.rules.execution.machine import (
     ExecutionAborted,
     FilesRefused,
     GraceOver,
+    MailQueued,
+    MailRefused,
+    MailTaken,
     Rejected,
     Revised,
     StepBegun,
@@ -76,6 +79,7 @@ class StepState(StrEnum):
     DELAYED = "DELAYED"
     WAITING_FOR_CHILD = "WAITING_FOR_CHILD"
     CHILD_FAILED = "CHILD_FAILED"
+    WAITING_FOR_MAIL = "WAITING_FOR_MAIL"
     WAITING_FOR_RETRY = "WAITING_FOR_RETRY"
     AWAITING_APPROVAL = "AWAITING_APPROVAL"
     INTERRUPTED = "INTERRUPTED"
@@ -99,6 +103,7 @@ STEP = Machine(
         Row(S.NOT_STARTED,       DelayBegun,       S.DELAYED,           "FL-5"),
         Row(S.NOT_STARTED,       DataGiven,        S.COMPLETED,         "FL-12"),
         Row(S.NOT_STARTED,       ChildStarted,     S.WAITING_FOR_CHILD, "FL-6"),
+        Row(S.NOT_STARTED,       MailQueued,       S.WAITING_FOR_MAIL,  "ML-1"),
         Row(S.NOT_STARTED,       ApprovalOpened,   S.AWAITING_APPROVAL, "EX-4"),
         Row(S.NOT_STARTED,       BudgetReached,    S.AWAITING_APPROVAL, "BU-2"),
         Row(S.NOT_STARTED,       StepSkipped,      S.SKIPPED,           "DF-8"),
@@ -147,6 +152,12 @@ STEP = Machine(
         Row(S.CHILD_FAILED,      StepFailed,       S.FAILED,            "FL-6"),
         Row(S.CHILD_FAILED,      StepsCancelled,   S.CANCELLED,         "FL-4"),
         Row(S.CHILD_FAILED,      ExecutionAborted, S.CANCELLED,         "EX-29"),
+
+        Row(S.WAITING_FOR_MAIL,  MailTaken,        S.COMPLETED,         "ML-1"),
+        Row(S.WAITING_FOR_MAIL,  MailRefused,      S.FAILED,            "ML-1"),
+        Row(S.WAITING_FOR_MAIL,  StepFailed,       S.FAILED,            "ML-1"),
+        Row(S.WAITING_FOR_MAIL,  StepsCancelled,   S.CANCELLED,         "FL-4"),
+        Row(S.WAITING_FOR_MAIL,  ExecutionAborted, S.CANCELLED,         "EX-29"),
 
         Row(S.WAITING_FOR_RETRY, StepBegun,        S.RUNNING,           "DF-9"),
         Row(S.WAITING_FOR_RETRY, ChildStarted,     S.WAITING_FOR_CHILD, "DF-9"),

@@ -42,6 +42,8 @@ def _running(
             yield Line(Why.STEP_DELAYED, _delayed(name, result.until), result.until, name)
         case Awaits.CHILD:
             yield _waiting_for_child(name, result, context)
+        case Awaits.MAIL:
+            yield _waiting_for_mail(name, result, context)
         case Awaits.STEPS:
             yield from _holding(run, name, result)
 
@@ -70,6 +72,26 @@ def _waiting_for_child(name: str, result: StepResult, context: ExplanationContex
         limit=_limit(result),
     )
     return Line(Why.CHILD_RUNNING, text, result.until, name, execution_id=child.id)
+
+
+def _waiting_for_mail(name: str, result: StepResult, context: ExplanationContext) -> Line:
+    mail = next((one for one in context.mails if one.about.get("step") == name), None)
+    if mail is None or mail.last_error is None or mail.due_at is None:
+        text = phrase(
+            "Step '{step}' waits for a mail server to take its mail{limit}.",
+            step=name,
+            limit=_limit(result),
+        )
+        return Line(Why.MAIL_WAITING, text, result.until, name)
+    text = phrase(
+        "Attempt {count} to send the mail of step '{step}' failed ({error}); "
+        "the next one starts at {until}.",
+        count=mail.attempts,
+        step=name,
+        error=mail.last_error,
+        until=mail.due_at,
+    )
+    return Line(Why.MAIL_WAITING, text, mail.due_at, name)
 
 
 def _holding(run: Execution, name: str, result: StepResult) -> Iterator[Line]:

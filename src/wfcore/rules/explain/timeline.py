@@ -18,6 +18,7 @@ from wfcore.model.workflow import (
     Definition,
     DelayStep,
     LoopStep,
+    MailStep,
     ParallelStep,
     SwitchStep,
 )
@@ -132,12 +133,14 @@ def _work(run: Execution, definition: Definition | None, end: EpochMs) -> Iterab
 
 def _waits(key: str, result: StepResult, definition: Definition | None) -> bool:
     """Whether the step only contains other steps, or lets time pass."""
-    passive = result.awaits in (Awaits.STEPS, Awaits.TIME) or result.approval_id is not None
+    passive = (
+        result.awaits in (Awaits.STEPS, Awaits.TIME, Awaits.MAIL) or result.approval_id is not None
+    )
     try:
         step = definition.step(name_of(key)) if definition else None
     except KeyError:
         step = None
-    passive_kinds = ParallelStep | LoopStep | SwitchStep | ApprovalStep | DelayStep
+    passive_kinds = ParallelStep | LoopStep | SwitchStep | ApprovalStep | DelayStep | MailStep
     holds = isinstance(step, passive_kinds)
     ended = result.completed_at is None and result.status is not StepStatus.RUNNING
     return passive or holds or ended

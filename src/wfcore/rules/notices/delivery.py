@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 from attrs import evolve, field, frozen
 
-from wfcore.model.notice import Notice, NoticeStatus
+from wfcore.model.notice import Notice, NoticeKind, NoticeStatus
 from wfcore.time import DAY, HOUR, MINUTE, DurationMs, EpochMs, later
 
 DELAYS = (
@@ -46,9 +46,10 @@ def due_now(notice: Notice, at_address: Sequence[Notice], now: EpochMs) -> Deliv
     some time or were attempted in the last `QUIET`. NT-6.
 
     After an attempt with an unknown outcome, exactly the same message is sent again: a receiver
-    that has it already may ignore the second copy by its id.
+    that has it already may ignore the second copy by its id. The mail of a step is always a message
+    of its own. ML-1.
     """
-    if notice.sending:
+    if notice.sending or notice.kind is NoticeKind.STEP_MAIL:
         return DeliveryChoice()
     since = later(now, -QUIET)
     sent = sorted(

@@ -7,7 +7,7 @@ from typing import Any, Protocol, cast
 from attrs import evolve
 
 from wfcore.errors import StoreUnavailable
-from wfcore.ports.notices import NotDelivered
+from wfcore.ports.notices import NotDelivered, Receipt
 from wfcore.ports.store import Store
 from wfcore.ports.system import Clock
 from wfcore.testing.simulator.calls import Signal, sleep
@@ -167,13 +167,13 @@ class SimNode:
             await sleep(TELL_MS)
 
     async def _tell(self, post: FakeNotifier, sending: Sending, begun: int) -> None:
-        failure: NotDelivered | None = None
+        outcome: Receipt | NotDelivered = Receipt("taken")
         try:
             await post.send(sending, begun)
         except NotDelivered as failed:
-            failure = failed
+            outcome = failed
         with suppress(StoreUnavailable):  # then it counts as failed, and is due again later
-            await settle_notice(self.services, sending, failure)
+            await settle_notice(self.services, sending, outcome)
 
     async def _pause(self) -> int:
         due = await next_deadline(self.services)

@@ -12,6 +12,7 @@ from wfcore.memory.tables import ACCOUNTS, EXECUTIONS, NOTICES
 from wfcore.model.execution import Execution
 from wfcore.model.notice import Notice, NoticeStatus
 from wfcore.model.workflow import Definition
+from wfcore.ports.notices import Receipt
 from wfcore.ports.store import Store
 from wfcore.ports.system import Clock
 from wfcore.testing.fakes import CountingTokens, PathTemplates, PlainPasswords
@@ -195,7 +196,7 @@ class World:
             begun = self.scheduler.turns
             for sending in at_once(cast(Any, take_notices(self.services, 50))):
                 post.take(sending, begun)
-                at_once(cast(Any, settle_notice(self.services, sending, None)))
+                at_once(cast(Any, settle_notice(self.services, sending, Receipt("taken"))))
         raise Violation(f"never told: {due[0].id} after {due[0].attempts} attempts")
 
     def _client_ended(self, result: object, refusal: WfError | None) -> None:

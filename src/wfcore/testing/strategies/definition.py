@@ -32,6 +32,7 @@ from wfcore.model.workflow import (
     Links,
     Listen,
     LoopStep,
+    MailStep,
     OnInterrupt,
     OnLimit,
     ParallelStep,
@@ -246,6 +247,15 @@ def delay_steps(name: str, scene: Scene) -> st.SearchStrategy[Step]:
     return st.builds(DelayStep, st.just(name), durations(), **_common(scene))
 
 
+def mail_steps(name: str, scene: Scene) -> st.SearchStrategy[Step]:
+    """Mail steps to templates, which every server admits as a definition."""
+    to = st.lists(scene.expressions(), min_size=1, max_size=2).map(tuple)
+    text = scene.templates().map(lambda written: f"To you: {written}")
+    return st.builds(
+        MailStep, st.just(name), to, text, text, timeout_ms=durations(), **_common(scene)
+    )
+
+
 def data_steps(name: str, scene: Scene) -> st.SearchStrategy[Step]:
     """Data steps with a value built from names in scope."""
     texts_in = scene.templates()
@@ -316,7 +326,7 @@ def _common(scene: Scene) -> dict[str, st.SearchStrategy[Any]]:
 def step_lists(draw: st.DrawFn, scene: Scene) -> tuple[Step, ...]:
     """One to three steps, each of which uses only names from earlier steps."""
     kinds: list[Callable[[str, Scene], st.SearchStrategy[Any]]]
-    kinds = [code_steps, ai_steps, delay_steps, data_steps, child_steps]
+    kinds = [code_steps, ai_steps, delay_steps, mail_steps, data_steps, child_steps]
     kinds += [] if scene.on_failure else [approval_steps]
     if scene.depth < DEEPEST:
         kinds += [parallel_steps, loop_steps, switch_steps]

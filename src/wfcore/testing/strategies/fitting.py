@@ -8,7 +8,14 @@ from collections.abc import Callable, Iterable, Mapping
 
 from hypothesis import strategies as st
 
-from wfcore.model.execution import Execution, ExecutionStatus, RefusedFile, StepStatus, Usage
+from wfcore.model.execution import (
+    Awaits,
+    Execution,
+    ExecutionStatus,
+    RefusedFile,
+    StepStatus,
+    Usage,
+)
 from wfcore.rules.execution import machine as facts
 from wfcore.rules.execution.machine import EXECUTION, Fact
 from wfcore.testing.builders import NOW
@@ -43,15 +50,16 @@ class Look:
         self.fresh = [name for name in STEPS if name not in results]
         self.awaiting = [n for n, one in results.items() if one.status is _AWAITING]
         self.children = [name for name, one in results.items() if one.open_child]
+        self.mails = [name for name, one in results.items() if one.awaits is Awaits.MAIL]
         self.again = [
             name
             for name, one in results.items()
             if one.status is StepStatus.INTERRUPTED or one.retry_at is not None
         ]
         self.open = [name for name, one in results.items() if one.status not in _CLOSED]
-        known = {*self.flying, *self.awaiting, *self.children, *self.again}
+        known = {*self.flying, *self.awaiting, *self.children, *self.mails, *self.again}
         self.waits = [name for name in self.open if name not in known]
-        self.running = [*self.flying, *self.waits, *self.children]
+        self.running = [*self.flying, *self.waits, *self.children, *self.mails]
         self.ended = not self.open and not self.again
 
 
@@ -93,6 +101,15 @@ def _child_ended(look: Look, fact: type, more: st.SearchStrategy[object]) -> Fac
         return None
     results = look.run.step_results
     pairs = [(name, results[name].open_child or "") for name in look.children]
+    ends = st.tuples(st.sampled_from(pairs), more)
+    return ends.map(lambda drawn: fact(*drawn[0], drawn[1]))
+
+
+def _mail_ended(look: Look, fact: type, more: st.SearchStrategy[object]) -> Facts | None:
+    if not look.mails:
+        return None
+    results = look.run.step_results
+    pairs = [(name, results[name].attempts) for name in look.mails]
     ends = st.tuples(st.sampled_from(pairs), more)
     return ends.map(lambda drawn: fact(*drawn[0], drawn[1]))
 
@@ -142,6 +159,8 @@ _ANYHOW: Mapping[type, _Fits] = {
     facts.Rejected: lambda look: _asked(look, facts.Rejected, st.booleans()),
     facts.ChildCompleted: lambda look: _child_ended(look, facts.ChildCompleted, _OUTPUTS),
     facts.ChildFailed: lambda look: _child_ended(look, facts.ChildFailed, _TEXTS),
+    facts.MailTaken: lambda look: _mail_ended(look, facts.MailTaken, _OUTPUTS),
+    facts.MailRefused: lambda look: _mail_ended(look, facts.MailRefused, _TEXTS),
     facts.WorkerLost: lambda look: FACTS[facts.WorkerLost] if look.flying else None,
     facts.CancelAsked: lambda look: FACTS[facts.CancelAsked],
     facts.ParentEnded: lambda look: FACTS[facts.ParentEnded],
@@ -162,6 +181,7 @@ _HELD: Mapping[type, _Fits] = {
     facts.DataGiven: lambda look: _of(look.fresh, facts.DataGiven, _OUTPUTS),
     facts.DelayBegun: lambda look: _of(look.fresh, facts.DelayBegun, _TIMES),
     facts.ChildStarted: lambda look: _of(look.fresh, facts.ChildStarted, st.just("exec_2")),
+    facts.MailQueued: lambda look: _of(look.fresh, facts.MailQueued, _TIMES),
     facts.StepSkipped: lambda look: _of(look.fresh, facts.StepSkipped),
     facts.StepDone: lambda look: _of(look.flying + look.waits, facts.StepDone, _OUTPUTS),
     facts.UsageRecorded: lambda look: _of(look.flying, facts.UsageRecorded, _USAGES),

@@ -40,9 +40,10 @@ YES, NO, BOOM = "{{ yes }}", "{{ no }}", "{{ boom }}"
 """The templates that `render` in tests understands: true, false, and a template that fails."""
 
 WORK, REVIEW = "work", "review"
-BOTH, SUB = "both", "sub"
+BOTH, SUB, POST = "both", "sub", "post"
 _REVIEW = builders.step_result(StepStatus.AWAITING_APPROVAL, approval_id="appr_1")
 _SUB = builders.step_result(StepStatus.RUNNING, awaits=Awaits.CHILD, child_id="exec_2")
+_POST = builders.step_result(StepStatus.RUNNING, awaits=Awaits.MAIL, until=NOW)
 _BOTH = builders.step_result(StepStatus.RUNNING, awaits=Awaits.STEPS)
 _LIVELY: Mapping[ExecutionStatus, Mapping[str, StepResult]] = {
     ExecutionStatus.PENDING: {},
@@ -51,6 +52,7 @@ _LIVELY: Mapping[ExecutionStatus, Mapping[str, StepResult]] = {
         WORK: builders.step_result(StepStatus.RUNNING),
         REVIEW: _REVIEW,
         SUB: _SUB,
+        POST: _POST,
     },
     ExecutionStatus.AWAITING_APPROVAL: {REVIEW: _REVIEW},
     ExecutionStatus.INTERRUPTED: {
@@ -58,6 +60,7 @@ _LIVELY: Mapping[ExecutionStatus, Mapping[str, StepResult]] = {
         WORK: builders.step_result(StepStatus.INTERRUPTED),
         REVIEW: _REVIEW,
         SUB: _SUB,
+        POST: _POST,
     },
 }
 """The results that an execution can have in each state that is not final."""
@@ -125,6 +128,9 @@ FACTS: Mapping[type, st.SearchStrategy[Fact]] = {
         facts.ChildCompleted, st.just(SUB), st.just("exec_2"), json_values()
     ),
     facts.ChildFailed: st.builds(facts.ChildFailed, st.just(SUB), st.just("exec_2"), texts()),
+    facts.MailQueued: st.builds(facts.MailQueued, st.just("new"), instants(NOW)),
+    facts.MailTaken: st.builds(facts.MailTaken, st.just(POST), st.just(1), json_values()),
+    facts.MailRefused: st.builds(facts.MailRefused, st.just(POST), st.just(1), texts()),
     facts.StepSkipped: st.builds(facts.StepSkipped, st.just("new"), st.integers(1, 3)),
     facts.StepDone: st.builds(facts.StepDone, st.just(WORK), json_values()),
     facts.UsageRecorded: st.builds(facts.UsageRecorded, st.just(WORK), usages()),

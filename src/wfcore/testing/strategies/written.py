@@ -20,6 +20,7 @@ from wfcore.model.workflow import (
     Language,
     Listen,
     LoopStep,
+    MailStep,
     ParallelStep,
     Retry,
     Step,
@@ -94,6 +95,14 @@ def _by_kind(step: Step) -> dict[str, Json]:
             return _ai(step)
         case ApprovalStep():
             return _approval(step)
+        case MailStep():
+            return {
+                "kind": "mail",
+                "to": [*step.to],
+                "subject": step.subject,
+                "body": step.body,
+                "attach": [*step.attach],
+            }
         case DelayStep():
             return {"kind": "delay", "duration": step.duration_ms}
         case ChildStep():

@@ -34,6 +34,7 @@ from wfcore.testing.walks.walking import Facts, TimedWalk
 
 _ASKS = builders.step_result(StepStatus.AWAITING_APPROVAL, approval_id="appr_9")
 _STARTED = builders.step_result(StepStatus.RUNNING, awaits=Awaits.CHILD, child_id="exec_9")
+_MAILED = builders.step_result(StepStatus.RUNNING, awaits=Awaits.MAIL)
 WAITING: Mapping[type, Mapping[str, StepResult]] = {
     facts.Approved: {"beside": _ASKS},
     facts.Revised: {"beside": _ASKS},
@@ -41,6 +42,8 @@ WAITING: Mapping[type, Mapping[str, StepResult]] = {
     facts.Rejected: {"beside": _ASKS},
     facts.ChildCompleted: {"beside": _STARTED},
     facts.ChildFailed: {"beside": _STARTED},
+    facts.MailTaken: {"beside": _MAILED},
+    facts.MailRefused: {"beside": _MAILED},
 }
 """The results that wait beside the interrupted step, by the facts that answer them."""
 OFTEN = {

@@ -1,12 +1,10 @@
 """The accounts that approvals name, read in the turn in which the approvals open. AP-41, AP-42."""
 
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Iterator
 from typing import TypeVar
 
-from attrs import evolve
-
 from wfcore.errors import InvalidInput
-from wfcore.model.access import Account, Permission, Principal
+from wfcore.model.access import Principal
 from wfcore.model.workflow import Definition
 from wfcore.ports.store import Unit, View
 from wfcore.rules.approval.people import People, UnreadPeople, require_choosable
@@ -14,6 +12,7 @@ from wfcore.rules.execution.proceed import NewId
 from wfcore.rules.gate import approvers_of
 from wfcore.rules.mailbox import same_name
 from wfcore.time import EpochMs
+from wfcore.usecases.people import met
 from wfcore.usecases.services import Services
 
 T = TypeVar("T")
@@ -48,23 +47,6 @@ async def acquainted(
             return turn(new_id, people)
         except UnreadPeople as unmet:
             people = await met(unit, people, unmet.names, workflow_id)
-
-
-async def met(
-    view: View | Unit, people: People, names: Collection[str], workflow_id: str | None = None
-) -> People:
-    """*people* with the accounts that *names* name and the accounts that may edit the workflow."""
-    editors: tuple[str, ...] = ()
-    if workflow_id is not None:
-        shares = await view.shares.of_workflow(workflow_id)
-        editors = tuple(one.account_id for one in shares if one.permission is Permission.EDIT)
-    wanted = {*names, *editors} - people.accounts.keys()
-    ids = [name for name in wanted if "@" not in name]
-    found: dict[str, Account | None] = dict.fromkeys(wanted)
-    found |= {same_name(one.id): one for one in await view.some(Account, ids)}
-    for name in wanted.difference(ids):
-        found[name] = await view.accounts.by_email(name)
-    return evolve(people, accounts={**people.accounts, **found}, editors=editors)
 
 
 async def require_own_choice(

@@ -12,9 +12,9 @@ from wfcore.rules.auth.access import is_approver
 from wfcore.rules.execution.fold import announce
 from wfcore.rules.mailbox import same_name
 from wfcore.time import EpochMs
-from wfcore.usecases.approvals.acquainting import met
 from wfcore.usecases.audit.auditing import UNKNOWN, Origin, act_record, note
 from wfcore.usecases.notices.telling import tell_asked
+from wfcore.usecases.people import met
 from wfcore.usecases.reading import execution_of
 from wfcore.usecases.services import Services
 from wfcore.usecases.unit_of_work import approval_for, retried, stage

@@ -8,14 +8,16 @@ from attrs import frozen
 
 from wfcore.model.access import Principal
 from wfcore.model.approval import Approval
-from wfcore.model.execution import Execution, ExecutionStatus
+from wfcore.model.execution import Awaits, Execution, ExecutionStatus
 from wfcore.model.explanation import Line
+from wfcore.model.notice import Notice
 from wfcore.model.page import PageRequest
 from wfcore.model.workflow import Definition, DefinitionSnapshot, Workflow
 from wfcore.ports.records import ApprovalFilter, ExecutionFilter
 from wfcore.ports.store import View
 from wfcore.rules.auth.access import sees_execution
 from wfcore.rules.execution.machine import EXECUTION
+from wfcore.rules.execution.mail import mail_id
 from wfcore.rules.explain.context import ExplanationContext
 from wfcore.rules.explain.explanation import explain, is_due
 from wfcore.rules.explain.queue import GroupAhead, Queue, working
@@ -62,6 +64,7 @@ async def explain_execution(
             definition=snapshot.definition if snapshot else None,
             approvals=await _approvals(view, run) if asks else (),
             children=await _children(view, run, who),
+            mails=await _mails(view, run),
             queue=await _queue(services, view, who) if is_due(run, now) else None,
             group=await _group(view, run, who),
             serving=serving,
@@ -86,6 +89,13 @@ async def _children(view: View, run: Execution, who: Principal | None) -> Sequen
     ids = (result.open_child for result in run.step_results.values())
     found = [await execution_of(view, id) for id in ids if id is not None]
     return [one for one in found if one and (who is None or sees_execution(one, who.account.id))]
+
+
+async def _mails(view: View, run: Execution) -> Sequence[Notice]:
+    """The mails that steps of *run* wait for. ML-1."""
+    waiting = ((key, one) for key, one in run.step_results.items() if one.awaits is Awaits.MAIL)
+    ids = [mail_id(run.id, key, one.attempts) for key, one in waiting]
+    return await view.some(Notice, ids) if ids else ()
 
 
 async def _group(view: View, run: Execution, who: Principal | None) -> GroupAhead | None:

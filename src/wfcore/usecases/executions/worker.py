@@ -46,6 +46,7 @@ from wfcore.usecases.executions.step_jobs import (
     with_names_masked,
     without_secrets,
 )
+from wfcore.usecases.notices.mails import send_mails
 from wfcore.usecases.notices.telling import tell_outcome
 from wfcore.usecases.reading import execution_of, held_outputs
 from wfcore.usecases.services import Services
@@ -254,10 +255,11 @@ async def _collected(
     left: Sequence[Artifact] = (),
 ) -> Outcome[Execution]:
     """
-    The outcome with the resulting hints and started children. *left*: the artifacts that the same
-    unit stores.
+    The outcome with the resulting hints, due mails and started children. *left*: the artifacts that
+    the same unit stores.
     """
     outcome = await stage_turn(services, unit, outcome, now, left)
+    outcome = await send_mails(services, unit, outcome, now, left)
     return await start_children(unit, services.templates.render, outcome, now)
 
 

@@ -4,29 +4,39 @@ from collections.abc import Sequence
 
 from attrs import field, frozen
 
+from wfcore.effects import Effect
 from wfcore.errors import Stale
 from wfcore.model.access import AccountStatus
 from wfcore.model.approval import Approval
 from wfcore.model.event import EventKind
-from wfcore.model.execution import Execution
+from wfcore.model.execution import Artifact, Execution
 from wfcore.model.json import JsonObject
 from wfcore.model.notice import Notice, NoticeKind, NoticeStatus
-from wfcore.ports.notices import Message, NotDelivered, NoticeDelayed, NoticeLine, NoticeRefused
+from wfcore.ports.notices import (
+    Message,
+    NotDelivered,
+    NoticeDelayed,
+    NoticeLine,
+    NoticeRefused,
+    Receipt,
+)
 from wfcore.ports.store import Unit, View
 from wfcore.rules.approval.agreement import items_hash
 from wfcore.rules.approval.question import question, title
 from wfcore.rules.execution.fold import announce
 from wfcore.rules.execution.machine import EXECUTION
+from wfcore.rules.execution.mail import is_awaited
 from wfcore.rules.explain.queue import waits_for_a_node, working
 from wfcore.rules.notices import delivery
 from wfcore.rules.notices.delivery import MOST_IN_DIGEST, QUIET, attempted, digested, dropped
 from wfcore.rules.notices.facts import MAIL, OPEN_QUESTIONS, is_wanted
 from wfcore.time import EpochMs, later
+from wfcore.usecases.notices.mails import end_step, letter_of
 from wfcore.usecases.notices.telling import people_asked
 from wfcore.usecases.reading import execution_of
 from wfcore.usecases.services import Services
 from wfcore.usecases.signing import personal_path
-from wfcore.usecases.unit_of_work import Report, apart, at_once, retried, stage
+from wfcore.usecases.unit_of_work import Report, apart, at_once, notify, retried, stage
 
 OVER = "it was decided or over before it was sent"
 NOBODY = "the account is not active"
@@ -34,10 +44,11 @@ NOBODY = "the account is not active"
 
 @frozen
 class Sending:
-    """One attempt of a notice, ready to be sent."""
+    """One attempt of a notice, ready to be sent. `files`: the files that a step's mail carries."""
 
     notice: Notice
     message: Message = field(repr=False)
+    files: tuple[Artifact, ...] = ()
 
 
 async def next_notice(services: Services) -> EpochMs | None:
@@ -58,13 +69,16 @@ async def take_notices(
     taken: list[Sending] = []
     for notice in due:
         with apart(report, "notices", notice.id):
-            sending = await _take(services, notice.id)
+            sending = await take_notice(services, notice.id)
             taken += [sending] if sending is not None else []
     return taken
 
 
-async def _take(services: Services, id: str) -> Sending | None:
-    """The attempt, or None if there is nothing to send now or another process was faster."""
+async def take_notice(services: Services, id: str) -> Sending | None:
+    """
+    One attempt of the notice, recorded; None if there is nothing to send now, or another process
+    was faster.
+    """
     now = services.store.now()
     async with services.store.unit() as unit:
         notice = await unit.get(Notice, id)
@@ -110,8 +124,9 @@ async def _begun(
         if one in wanted:
             unit.put(digested(one, begun))
     language = (account.language if account else None) or services.policy.language
-    message = Message(notice.id, notice.channel, notice.to, language, tuple(lines))
-    return Sending(begun, message)
+    letter, files = await letter_of(unit, notice)
+    message = Message(notice.id, notice.channel, notice.to, language, tuple(lines), letter)
+    return Sending(begun, message, files)
 
 
 _PATHS = {
@@ -120,6 +135,7 @@ _PATHS = {
     "trigger": "/workflows/{}",
     "webhook": "/operate/webhooks/{}",
     "quota": "/operate/usage",
+    "step": "/executions/{}",
 }
 
 
@@ -146,6 +162,8 @@ async def _line(services: Services, view: View, notice: Notice, now: EpochMs) ->
     if notice.execution_id is not None:
         run = await execution_of(view, notice.execution_id)
         if notice.kind is NoticeKind.EXECUTION_WAITING and not await _waits(services, view, run):
+            return None
+        if notice.kind is NoticeKind.STEP_MAIL and not is_awaited(run, notice):
             return None
         about |= {"workflow": run.workflow_name, "reference": run.reference} if run else {}
         if notice.kind is NoticeKind.EXECUTION_FAILED and run is not None:
@@ -201,29 +219,35 @@ def _sample(rows: Sequence[JsonObject]) -> list[JsonObject]:
 
 @retried
 async def settle_notice(
-    services: Services, sending: Sending, failure: NotDelivered | None
+    services: Services, sending: Sending, outcome: Receipt | NotDelivered
 ) -> Notice | None:
-    """Record the outcome of an attempt. Does nothing if a later attempt has begun. NT-4."""
+    """
+    Record the outcome of an attempt; a mail that is over ends its step in the same unit. Does
+    nothing if a later attempt has begun. NT-4, ML-1.
+    """
     async with services.store.unit() as unit:
         notice = await unit.get(Notice, sending.notice.id)
         if notice is None or _beginning(notice) != _beginning(sending.notice):
             return None
-        settled = _settled(notice, failure, services.store.now())
+        now, effects = services.store.now(), tuple[Effect, ...]()
+        settled = _settled(notice, outcome, now)
         unit.put(settled)
-        if settled.status is NoticeStatus.FAILED:
-            await _note_failure(unit, settled, services.store.now())
+        if settled.kind is NoticeKind.STEP_MAIL:
+            effects = await end_step(unit, settled, outcome, now)
+        elif settled.status is NoticeStatus.FAILED:
+            await _note_failure(unit, settled, now)
         await unit.commit()
-    if settled.status is NoticeStatus.FAILED and settled.execution_id:
-        services.wakeup.events(settled.execution_id)
+    if settled.execution_id and settled.due_at is None:
+        notify(services.wakeup, settled.execution_id, effects)
     return settled
 
 
-def _settled(notice: Notice, failure: NotDelivered | None, now: EpochMs) -> Notice:
-    if failure is None:
+def _settled(notice: Notice, outcome: Receipt | NotDelivered, now: EpochMs) -> Notice:
+    if not isinstance(outcome, NotDelivered):
         return delivery.sent(notice)
-    if isinstance(failure, NoticeDelayed) and failure.after_ms is not None:
-        return delivery.postponed(notice, str(failure), later(now, failure.after_ms))
-    return delivery.failed(notice, str(failure), for_good=isinstance(failure, NoticeRefused))
+    if isinstance(outcome, NoticeDelayed) and outcome.after_ms is not None:
+        return delivery.postponed(notice, str(outcome), later(now, outcome.after_ms))
+    return delivery.failed(notice, str(outcome), for_good=isinstance(outcome, NoticeRefused))
 
 
 async def _note_failure(unit: Unit, notice: Notice, now: EpochMs) -> None:

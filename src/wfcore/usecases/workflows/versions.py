@@ -59,7 +59,8 @@ async def preview_workflow(
         owner = await view.get(Account, owner_id)
         if owner is None:
             raise NotFound("Account")
-        if lacking := (*beyond_owner(definition, owner), *await nobodies(view, definition)):
+        unknown = await nobodies(services, view, definition)
+        if lacking := (*beyond_owner(definition, owner), *unknown):
             raise InvalidDefinition(lacking)
         old = await view.workflows.by_name(owner_id, definition.name)
         before = await _snapshot(view, old.id, old.revision) if old else None

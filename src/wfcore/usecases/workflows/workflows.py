@@ -22,16 +22,21 @@ from wfcore.model.trigger import TriggerRow
 from wfcore.model.webhook import DisabledReason
 from wfcore.model.workflow import Definition, DefinitionSnapshot, Needs, Workflow
 from wfcore.ports.store import Unit, View
+from wfcore.rules.approval.people import People
 from wfcore.rules.auth.access import includes
+from wfcore.rules.definition.mail import literal_recipients
 from wfcore.rules.definition.packages import locked, needs_of, with_locks_of
 from wfcore.rules.definition.review import literal_ids
 from wfcore.rules.definition.triggers import no_schedules
 from wfcore.rules.definition.written import check_built
+from wfcore.rules.execution.mail import not_admitted
+from wfcore.rules.mailbox import same_name
 from wfcore.rules.named_secrets import foreign_secrets, masked_defaults, missing_secrets
 from wfcore.rules.triggers.trigger import beyond_plan
 from wfcore.rules.webhooks.webhook import disabled
 from wfcore.usecases.audit.auditing import UNKNOWN, Origin, note
 from wfcore.usecases.notices.telling import tell_disabled
+from wfcore.usecases.people import met
 from wfcore.usecases.services import Services
 from wfcore.usecases.unit_of_work import definition_of, retried, workflow_for
 from wfcore.usecases.workflows.triggers import arrange, triggers_of, wanted_triggers
@@ -130,11 +135,25 @@ def beyond_owner(definition: Definition, owner: Account) -> tuple[Problem, ...]:
     return (*missing_secrets(owner, definition), *beyond_plan(definition, owner.plan))
 
 
-async def nobodies(view: View | Unit, definition: Definition) -> Sequence[Problem]:
-    """A problem for each approver that is the id of no account. AP-43."""
+async def nobodies(
+    services: Services, view: View | Unit, definition: Definition
+) -> Sequence[Problem]:
+    """
+    A problem for each approver that is the id of no account, and for each recipient who may get no
+    mail. AP-43, ML-2.
+    """
     written = [*literal_ids(definition)]
     known = {one.id for one in await view.some(Account, {id for _, id in written})}
-    return [Problem(path, f"there is no account {id!r}") for path, id in written if id not in known]
+    unknown = ((path, id) for path, id in written if id not in known)
+    found = [Problem(path, f"there is no account {id!r}") for path, id in unknown]
+    recipients = [*literal_recipients(definition)]
+    outsiders = People(outsiders=services.policy.mail_to)
+    people = await met(view, outsiders, {same_name(name) for _, name in recipients})
+    return found + [
+        Problem(path, f"{name!r} {not_admitted(name)}")
+        for path, name in recipients
+        if not people.admits(name)
+    ]
 
 
 @retried
@@ -152,7 +171,7 @@ async def _apply(
         owner = await unit.get(Account, owner_id)
         if owner is None:
             raise NotFound("Account")
-        lacking = (*beyond_owner(definition, owner), *await nobodies(unit, definition))
+        lacking = (*beyond_owner(definition, owner), *await nobodies(services, unit, definition))
         old = await unit.workflows.by_name(owner_id, definition.name)
         before = await definition_of(unit, old.id, old.revision) if old else None
         if after is not None and (old is None or old.revision != after):

@@ -148,12 +148,12 @@ SITUATIONS: Mapping[str, tuple[tuple[Step, ...], Mapping[str, StepResult], Plan]
         {"both": holds(), "nap": waits(Awaits.TIME, SOON), "a": again(LATER), "b": again(LATER)},
         Plan(until=SOON),
     ),
-    "a child goes on": ((SUB,), {"sub": child(SOON)}, Plan(children=1, deadline=SOON)),
-    "a child goes on as long as it likes": ((SUB,), {"sub": child()}, Plan(children=1)),
+    "a child goes on": ((SUB,), {"sub": child(SOON)}, Plan(outside=1, deadline=SOON)),
+    "a child goes on as long as it likes": ((SUB,), {"sub": child()}, Plan(outside=1)),
     "two children go on": (
         (beside(ChildStep("a", "o"), ChildStep("b", "o")),),
         {"both": holds(None, LATER), "a": child(SOON), "b": child(LATER)},
-        Plan(children=2, deadline=SOON),
+        Plan(outside=2, deadline=SOON),
     ),
     "a child failed": (
         (SUB,),

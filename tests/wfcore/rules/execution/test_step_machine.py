@@ -44,6 +44,7 @@ KNOWN: Mapping[StepState, StepResult | None] = {
     S.DELAYED: builders.step_result(StepStatus.RUNNING, awaits=Awaits.TIME, until=SOON),
     S.WAITING_FOR_CHILD: CHILD,
     S.CHILD_FAILED: evolve(CHILD, error="it failed"),
+    S.WAITING_FOR_MAIL: evolve(RUNNING, awaits=Awaits.MAIL, until=SOON),
     S.WAITING_FOR_RETRY: evolve(RUNNING, error="no luck", retry_at=THEN),
     S.AWAITING_APPROVAL: ASKS,
     S.INTERRUPTED: evolve(RUNNING, status=StepStatus.INTERRUPTED, completed_at=NOW),
@@ -57,8 +58,9 @@ FIRST = {S.NOT_STARTED}
 NEXT = {S.WAITING_FOR_RETRY, S.INTERRUPTED}
 CHILDREN = {S.WAITING_FOR_CHILD, S.CHILD_FAILED}
 UNDER_WAY = {S.RUNNING, S.WAITING_FOR_STEPS, S.DELAYED, *CHILDREN}
+MAILED = {S.WAITING_FOR_MAIL}
 ASKING = {S.AWAITING_APPROVAL}
-OPEN = NEXT | UNDER_WAY | ASKING
+OPEN = NEXT | UNDER_WAY | MAILED | ASKING
 POSSIBLE: tuple[tuple[Any, set[StepState]], ...] = (
     (facts.StepBegun("work"), FIRST | NEXT),
     (facts.ContainerStarted("work"), FIRST),
@@ -67,13 +69,16 @@ POSSIBLE: tuple[tuple[Any, set[StepState]], ...] = (
     (facts.ChildStarted("work", "exec_3"), FIRST | NEXT),
     (facts.ChildCompleted("work", "exec_2"), {S.WAITING_FOR_CHILD}),
     (facts.ChildFailed("work", "exec_2", "no"), {S.WAITING_FOR_CHILD}),
+    (facts.MailQueued("work", SOON), FIRST),
+    (facts.MailTaken("work", 2, {}), MAILED),
+    (facts.MailRefused("work", 2, "no"), MAILED),
     (facts.StepSkipped("work"), FIRST),
     (facts.StepDone("work"), UNDER_WAY),
     (facts.UsageRecorded("work", Usage(10, 20, "1.5")), UNDER_WAY),
     (facts.FilesRefused("work", (RefusedFile("big.bin", "too large"),)), UNDER_WAY),
     (facts.StepRetrying("work", "no", SOON), UNDER_WAY),
     (facts.StepPostponed("work", "no room", SOON), {S.RUNNING}),
-    (facts.StepFailed("work", "no"), FIRST | UNDER_WAY | NEXT),
+    (facts.StepFailed("work", "no"), FIRST | UNDER_WAY | MAILED | NEXT),
     (facts.StepsCancelled(("work",), "why"), OPEN),
     (facts.ApprovalOpened("work", "appr_1"), FIRST),
     (facts.BudgetReached("work", "appr_1"), FIRST | NEXT),
@@ -85,12 +90,14 @@ POSSIBLE: tuple[tuple[Any, set[StepState]], ...] = (
 ANOTHER = (
     (facts.ChildCompleted("work", "exec_3"), S.WAITING_FOR_CHILD),
     (facts.ChildFailed("work", "exec_3", "no"), S.WAITING_FOR_CHILD),
+    (facts.MailTaken("work", 1, {}), S.WAITING_FOR_MAIL),
+    (facts.MailRefused("work", 1, "no"), S.WAITING_FOR_MAIL),
     (facts.Approved("work", "appr_2", None), S.AWAITING_APPROVAL),
     (facts.Revised("work", "appr_2", None, ()), S.AWAITING_APPROVAL),
     (facts.BudgetExtended("work", "appr_2"), S.AWAITING_APPROVAL),
     (facts.Rejected("work", "appr_2"), S.AWAITING_APPROVAL),
 )
-"""Facts that the table permits, about another child or approval than the step's."""
+"""Facts that the table permits, about another child, mail or approval than the step's."""
 
 
 def of(state: StepState, **others: StepResult):

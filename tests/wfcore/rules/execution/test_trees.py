@@ -346,7 +346,7 @@ def approvals_pause_too_early(monkeypatch):
     rest = proceed._Progress.suspend
 
     def pause(self, found):
-        rest(self, evolve(found, until=None, children=0) if found.question else found)
+        rest(self, evolve(found, until=None, outside=0) if found.question else found)
 
     monkeypatch.setattr(proceed._Progress, "suspend", pause)
 
