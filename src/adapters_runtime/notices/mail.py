@@ -33,6 +33,7 @@ from adapters_runtime.notices.rendering import NoticeText, Words
 from wfcore.errors import InvalidInput
 from wfcore.ports.notices import Letter, Message, NotDelivered, NoticeRefused, Receipt
 from wfcore.rules import markdown
+from wfcore.rules.execution.mail import one_line
 from wfcore.rules.mailbox import mailbox
 from wfcore.rules.visible import visible
 
@@ -148,7 +149,9 @@ class MailNotifier:
         for file in letter.files:
             known = _CONTENT_TYPE.fullmatch(file.content_type)
             main, sub = known.groups() if known else ("application", "octet-stream")
-            mail.add_attachment(file.content, maintype=main, subtype=sub, filename=file.name)
+            mail.add_attachment(
+                file.content, maintype=main, subtype=sub, filename=one_line(file.name)
+            )
         return mail
 
     def _with_headers(self, id: str, subject: str, to: Sequence[Address]) -> EmailMessage:
