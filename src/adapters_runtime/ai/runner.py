@@ -10,6 +10,7 @@ is retried only if the provider did nothing.
 """
 
 import asyncio
+from collections.abc import Sequence
 
 from attrs import define, evolve
 
@@ -31,7 +32,7 @@ from wfcore.ports.models import (
 )
 from wfcore.ports.runtime import AiJob, Job, Say, StepEnd, StepRunner
 from wfcore.rules.backoff import Backoff, draw, lengthened
-from wfcore.rules.execution.budget import NOTHING, added, overrun
+from wfcore.rules.execution.budget import NOTHING, Overrun, added, overrun
 from wfcore.rules.numbers import cost_text
 
 MOST_AT_ONCE = 32
@@ -71,7 +72,8 @@ class AiStepRunner:
         talk = _Talk(self, job, say, limit)
         try:
             async with limit:
-                end = StepEnd(await talk.output())
+                output = await talk.output()
+                end = StepEnd(output, model=talk.model if job.step.fallback else None)
         except TimeoutError:
             if not limit.expired():
                 raise
@@ -85,17 +87,25 @@ class AiStepRunner:
 
 @define
 class _Talk:
-    """One attempt, with up to two answers and their total usage."""
+    """
+    One attempt, with up to two answers and their total usage. `number`: the place of the model that
+    is asked now among the models of the step.
+    """
 
     runner: AiStepRunner
     job: AiJob
     say: Say
     limit: asyncio.Timeout
     usage: Usage | None = None
+    number: int = 0
+
+    @property
+    def model(self) -> str:
+        """The model that is asked now, or answered last."""
+        return self.job.step.models[self.number]
 
     async def output(self) -> Json:
         """The step's output. Raises `ModelFailed`."""
-        await self._require_price()
         step = self.job.step
         question = ModelRequest(
             step.model,
@@ -121,7 +131,7 @@ class _Talk:
         held = self.job.allowance
         if held is None or held.budget.max_cost_usd is None:
             return
-        model = self.job.step.model
+        model = self.model
         if await self.runner.prices.cost(model, ModelReply("", 0, 0)) is None:
             raise ModelRefused(
                 f"the budget has maxCostUsd, and {model} has no known price: "
@@ -132,9 +142,7 @@ class _Talk:
         """The output of a second answer, to the question with the first answer's faults. AI-2."""
         assert question.schema is not None
         unfit = f"the answer does not fit the schema: {why}"
-        held = self.job.allowance
-        over = overrun(held.after(self.usage or NOTHING) if held else None)
-        if over is not None:
+        if (over := self._overrun()) is not None:
             raise ModelRefused(f"{unfit}; it is not asked for again: {over.why}")
         if self.job.log:
             await self.say("ai", f"{unfit}; asking again\n")
@@ -146,15 +154,48 @@ class _Talk:
 
     async def _text(self, question: ModelRequest) -> str:
         """The text of one answer, whose usage is counted. Raises `ModelFailed`, also if cut off."""
-        answer = await self._answer(question)
-        await self._count(answer)
-        if answer.finish is Finish.DECLINED:
-            raise ModelRefused(f"the model declined to answer: {answer.text[:300]}".rstrip(": "))
+        answer = await self._first_answer(question)
         if answer.finish is Finish.LENGTH:
             limit = self.job.step.max_tokens
             cut = f"maxTokens ({limit})" if limit else "the model's limit of tokens"
             raise ModelRefused(f"the answer was cut at {cut}; allow more, or ask for less")
         return answer.text
+
+    async def _first_answer(self, question: ModelRequest) -> ModelReply:
+        """
+        The answer of the first model, from the present one on, that neither fails nor declines.
+        AI-11. Raises `ModelFailed` if none is left, or the budget is spent.
+        """
+        failures: list[ModelFailed] = []
+        said: list[str] = []
+        while True:
+            try:
+                return await self._willing_answer(evolve(question, model=self.model))
+            except NotAsked:
+                raise
+            except ModelFailed as failure:
+                failures.append(failure)
+                said.append(f"{self.model}: {failure}")
+            if self.number + 1 == len(self.job.step.models):
+                raise _all_failed(failures, said)
+            self.number += 1
+            if (over := self._overrun()) is not None:
+                raise ModelRefused(f"{'; '.join(said)}; {self.model} is not asked: {over.why}")
+            if self.job.log:
+                await self.say("ai", f"{said[-1]}; asking {self.model}\n")
+
+    async def _willing_answer(self, question: ModelRequest) -> ModelReply:
+        await self._require_price()
+        answer = await self._answer(question)
+        await self._count(answer)
+        if answer.finish is Finish.DECLINED:
+            raise ModelRefused(f"the model declined to answer: {answer.text[:300]}".rstrip(": "))
+        return answer
+
+    def _overrun(self) -> Overrun | None:
+        """The reason why the budget allows no further call; None if it allows one. BU-1."""
+        held = self.job.allowance
+        return overrun(held.after(self.usage or NOTHING) if held else None)
 
     async def _answer(self, question: ModelRequest) -> ModelReply:
         """
@@ -192,7 +233,7 @@ class _Talk:
         Add the usage of *answer*: first its tokens at an unknown cost, so that a timeout during the
         price lookup does not lose them.
         """
-        model, before = self.job.step.model, self.usage or NOTHING
+        model, before = self.model, self.usage or NOTHING
         used = Usage(answer.input_tokens, answer.output_tokens, None)
         self.usage = added(before, used)
         cost = await self.runner.prices.cost(model, answer)
@@ -203,6 +244,14 @@ class _Talk:
             price = f", {used.cost_usd} USD" if used.cost_usd is not None else ""
             counts = f"{used.input_tokens} input and {used.output_tokens} output tokens"
             await self.say("ai", f"{model}: {counts}{price}\n")
+
+
+def _all_failed(failures: Sequence[ModelFailed], said: Sequence[str]) -> ModelFailed:
+    """The failure of the step: of its only model, or of all; final if each of them is final."""
+    if len(failures) == 1:
+        return failures[0]
+    final = all(isinstance(one, ModelRefused) for one in failures)
+    return ModelRefused("; ".join(said)) if final else ModelFailed("; ".join(said))
 
 
 def _with_misfit(prompt: str, text: str, why: str) -> str:

@@ -173,7 +173,8 @@ class StepResult:
 
     `postponed`: how often the machine could not start the next attempt. Nothing of these attempts
     ran, `attempts` does not count them, and `error` names the missing resource. EX-27. `earlier`:
-    how many of the `attempts` were made in earlier rounds; see `Execution.put_aside`.
+    how many of the `attempts` were made in earlier rounds; see `Execution.put_aside`. `model`: the
+    model that answered, of an AI step that may ask several. AI-11.
     """
 
     status: StepStatus
@@ -197,6 +198,7 @@ class StepResult:
     case: int | None = None
     attempt_at: EpochMs | None = None
     rounds: int | None = None
+    model: str | None = None
 
     @property
     def tries(self) -> int:

@@ -159,7 +159,7 @@ class AiStep:
     A question to a model. `model` is `provider:model`; `system` and `prompt` are templates.
 
     With `schema` (JSON Schema) the output is JSON that matches it, otherwise the output is the text
-    of the answer.
+    of the answer. `fallback`: the models that are asked, in this order, if `model` fails. AI-11.
     """
 
     name: str
@@ -169,6 +169,7 @@ class AiStep:
     max_tokens: int | None = None
     temperature: float | None = None
     schema: JsonObject | None = None
+    fallback: tuple[str, ...] = ()
     timeout_ms: DurationMs = DurationMs(120_000)
     when: str | None = None
     retry: Retry = Retry()
@@ -177,9 +178,14 @@ class AiStep:
     labels: tuple[str, ...] = ()
 
     @property
-    def provider(self) -> str:
-        """The provider's name in the operator's configuration."""
-        return self.model.partition(":")[0]
+    def models(self) -> tuple[str, ...]:
+        """The models in the order in which they are asked."""
+        return (self.model, *self.fallback)
+
+    @property
+    def providers(self) -> tuple[str, ...]:
+        """The names of the models' providers in the operator's configuration."""
+        return tuple(dict.fromkeys(model.partition(":")[0] for model in self.models))
 
 
 MAIL_TIMEOUT = DurationMs(3 * HOUR)

@@ -92,8 +92,8 @@ class StepEnd:
 
     `timed_out`: the attempt reached its timeout. `permanent`: retrying cannot help (no such
     interpreter, too much output). Once a `StepEnd` exists, every process that the step started is
-    dead. `usage`: the usage of the attempt, successful or not. `refused`: files beside `files` that
-    are not artifacts.
+    dead. `usage`: the usage of the attempt, successful or not. `model`: the model that answered, if
+    the step may ask several. `refused`: files beside `files` that are not artifacts.
 
     `postponed`: the resource that the machine lacked (process, descriptor, space). In that case
     nothing of the attempt ran; the attempt begins again later, and the other fields do not count.
@@ -112,6 +112,7 @@ class StepEnd:
     files: tuple[LeftFile, ...] = ()
     refused: tuple[RefusedFile, ...] = ()
     usage: Usage | None = None
+    model: str | None = None
     postponed: str | None = None
     lasting: bool = False
     alone: bool = False

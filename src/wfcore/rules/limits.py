@@ -123,6 +123,8 @@ Steps of one execution that run at the same time; further steps begin when one o
 """
 SOURCE_BYTES = 256 * KIB
 """The source of one code step, and the text of a whole definition."""
+MAX_FALLBACKS = 5
+"""Further models that an AI step may ask. AI-11."""
 MAX_PROMPT_TOKENS = 100_000_000
 """
 The most tokens that a definition may allow, and the largest count of a provider that is believed.

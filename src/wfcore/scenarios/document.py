@@ -70,12 +70,14 @@ class ScenarioNotice(StrEnum):
 class Stub:
     """
     The result of one attempt of a step, which does not run. `fails`: its error; None for a success.
+    `model`: of an AI step with `fallback`, the model that answers.
     """
 
     output: Json = None
     fails: str | None = None
     takes_ms: DurationMs = DurationMs(0)
     usage: Usage | None = None
+    model: str | None = None
 
 
 @frozen
@@ -182,6 +184,7 @@ _STUB: Check = record(
         "output": Field(_anything, "output"),
         "fails": Field(filled, "fails"),
         "takes": Field(duration, "takes_ms"),
+        "model": Field(filled, "model"),
         "usage": Field(
             record(
                 Usage,
@@ -249,6 +252,7 @@ EXPECTED: Mapping[str, Field] = {
                     "output": Field(_anything, "output"),
                     "error": Field(filled, "error"),
                     "attempts": Field(number(0, 10_000, whole=True), "attempts"),
+                    "model": Field(text(), "model"),
                     "prompt": Field(text(), "prompt"),
                     "system": Field(text(), "system"),
                     "command": Field(list_of(text()), "command"),

@@ -136,6 +136,7 @@ def _result(result: StepResult) -> Mapping[str, Any]:
         "output": result.output,
         "error": result.error,
         "attempts": result.attempts,
+        "model": result.model,
     }
 
 

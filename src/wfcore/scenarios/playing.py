@@ -34,7 +34,7 @@ from wfcore.model.notice import Notice, NoticeKind
 from wfcore.model.trigger import Schedule
 from wfcore.model.workflow import ChildStep, CodeStep, Definition, Language
 from wfcore.ports.notices import NoticeRefused, Receipt
-from wfcore.ports.runtime import Job, StepEnd
+from wfcore.ports.runtime import AiJob, Job, StepEnd
 from wfcore.ports.system import Calendar, Templates
 from wfcore.rules.approval.people import ANYBODY
 from wfcore.rules.definition.values import MAX_DURATION
@@ -350,7 +350,17 @@ class _Stage:
             error = f"ran into its timeout of {timeout / 1_000:g} s"
             return Ending(timeout, StepEnd(error=error, timed_out=True, usage=stub.usage))
         output = None if stub.fails else stub.output
-        return Ending(stub.takes_ms, StepEnd(output, stub.fails, usage=stub.usage))
+        model = self._model(key, job, stub)
+        return Ending(stub.takes_ms, StepEnd(output, stub.fails, usage=stub.usage, model=model))
+
+    def _model(self, key: str, job: Job, stub: Stub) -> str | None:
+        """The model that answers; by default the first one. AI-11."""
+        if not isinstance(job, AiJob) or not job.step.fallback or stub.fails:
+            return None
+        if stub.model is not None and stub.model not in job.step.models:
+            known = ", ".join(job.step.models)
+            self._problems.append(f"{key}: asks no model {stub.model}; it asks {known}")
+        return stub.model or job.step.model
 
     def _stub(self, key: str, attempt: int) -> Stub | None:
         """

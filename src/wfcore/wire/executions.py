@@ -51,7 +51,8 @@ class RefusedFileView:
 class StepView:
     """
     What is known of one step. `duration` in ms, null until it ends. `executionId` is there
-    where the step started an execution; `output` is not where outputs were not asked for.
+    where the step started an execution, `model` where one of several models answered; `output` is
+    not where outputs were not asked for.
     """
 
     status: StepStatus
@@ -64,6 +65,7 @@ class StepView:
     usage: UsageView | None
     refused_artifacts: Sequence[RefusedFileView]
     execution_id: str | None = field(default=None, metadata={"absent": True})
+    model: str | None = field(default=None, kw_only=True, metadata={"absent": True})
 
 
 @define(eq=False, kw_only=True)
@@ -389,6 +391,7 @@ def _step(result: StepResult, secrets: Secrets, outputs: bool = True) -> StepVie
         ],
         result.child_id,
         output=mask(result.output, secrets) if outputs else None,
+        model=result.model,
     )
 
 

@@ -20,8 +20,8 @@ _PATIENCE_S = 15.0
 
 def used_by(definition: Definition) -> Sequence[str]:
     """The names of the providers that AI steps of *definition* call."""
-    names = (step.provider for step in definition.walk() if isinstance(step, AiStep))
-    return list(dict.fromkeys(names))
+    steps = (step for step in definition.walk() if isinstance(step, AiStep))
+    return list(dict.fromkeys(name for step in steps for name in step.providers))
 
 
 def missing_from(definition: Definition, providers: Mapping[str, Provider]) -> Sequence[str]:

@@ -277,3 +277,74 @@ async def test_what_was_used_is_not_forgotten_for_a_shortage(
         models.lacks("no file descriptors")
     end = await runner.run(job(schema=SCHEMA), silent)
     assert end == StepEnd(error="no file descriptors", usage=ONCE)
+
+
+OTHER, THIRD = "scripted:other", "scripted:third"
+PRICED = FixedPrices({MODEL: ("0.001", "0.002"), OTHER: ("0.01", "0.02")})
+
+
+async def test_the_next_model_is_asked(models: ScriptedModels) -> None:
+    """AI-11: after a refusal; the end says which model answered, at its own price."""
+    models.refuses()
+    lines = Lines()
+    asked = job(fallback=(OTHER,), log=True)
+    end = await AiStepRunner(models, PRICED, QUICK).run(asked, lines)
+    assert end == StepEnd("hello", usage=Usage(12, 3, "0.18"), model=OTHER)
+    assert [one.model for one in models.questions] == [MODEL, OTHER]
+    assert f"{MODEL}: refused; asking {OTHER}" in lines.of("ai")
+
+
+@pytest.mark.parametrize("fails", ["is_busy", "breaks_off", "declines"])
+async def test_any_failure_of_a_provider_is_one(models: ScriptedModels, fails: str) -> None:
+    """AI-11: busy to the last request, a lost answer, a model that declines; all usage counts."""
+    if fails == "declines":
+        models.says("No.", Finish.DECLINED)
+    for _ in range(4 if fails == "is_busy" else 1):
+        if fails != "declines":
+            getattr(models, fails)()
+    end = await AiStepRunner(models, PRICED, QUICK).run(job(fallback=(OTHER,)), silent)
+    used = Usage(24, 6, "0.198") if fails == "declines" else Usage(12, 3, "0.18")
+    assert (end.output, end.model, end.usage) == ("hello", OTHER, used)
+
+
+async def test_a_model_that_is_not_asked_may_have_another(models: ScriptedModels) -> None:
+    """AI-11, BU-3: a model without a price is passed by under maxCostUsd."""
+    allowance = Allowance(Budget(max_cost_usd="1"))
+    asked = job(allowance, model=THIRD, fallback=(OTHER,))
+    end = await AiStepRunner(models, PRICED, QUICK).run(asked, silent)
+    assert (end.output, end.model) == ("hello", OTHER)
+    assert [one.model for one in models.questions] == [OTHER]
+
+
+async def test_no_other_model_beyond_the_budget(models: ScriptedModels) -> None:
+    """AI-11, BU-1: what a declined answer used counts before the next model is asked."""
+    models.says("No.", Finish.DECLINED)
+    asked = job(Allowance(Budget(max_tokens=15)), fallback=(OTHER,))
+    end = await AiStepRunner(models, PRICED, QUICK).run(asked, silent)
+    assert f"{OTHER} is not asked: the budget is spent" in (end.error or "")
+    assert (end.permanent, len(models.questions)) == (True, 1)
+
+
+@pytest.mark.parametrize(("last", "permanent"), [("refuses", True), ("breaks_off", False)])
+async def test_if_none_answers_each_reason_is_told(
+    models: ScriptedModels, last: str, permanent: bool
+) -> None:
+    """AI-11: the error names each model; it is final if every one of them was."""
+    models.refuses()
+    getattr(models, last)()
+    end = await AiStepRunner(models, PRICED, QUICK).run(job(fallback=(OTHER,)), silent)
+    assert (end.error or "").startswith(f"{MODEL}: refused; {OTHER}: ")
+    assert (end.permanent, end.model) == (permanent, None)
+
+
+async def test_an_unfit_or_cut_answer_is_no_failure_of_the_provider(
+    models: ScriptedModels,
+) -> None:
+    """AI-11, AI-2: the same model repairs its answer, and a cut one fails the step."""
+    models.says("no JSON")
+    models.says("once upon", Finish.LENGTH)
+    end = await AiStepRunner(models, PRICED, QUICK).run(
+        job(fallback=(OTHER,), schema=SCHEMA), silent
+    )
+    assert "was cut" in (end.error or "")
+    assert [one.model for one in models.questions] == [MODEL, MODEL]

@@ -283,6 +283,30 @@ scenarios:
     assert wrong(ran) == ""
 
 
+def test_which_model_answers(play: Play) -> None:
+    """AI-11: the first one, or the one in the stub; a model that the step cannot ask is named."""
+    ran = play(
+        """
+name: W
+steps:
+  - {name: ask, kind: ai, model: "a:x", fallback: ["b:y"], prompt: Hello}
+""",
+        """
+scenarios:
+  - name: by itself
+    steps: {ask: {output: hello}}
+    expect: {steps: {ask: {model: "a:x"}}}
+  - name: after a failure
+    steps: {ask: {output: hello, model: "b:y"}}
+    expect: {steps: {ask: {model: "b:y"}}}
+  - name: unknown
+    steps: {ask: {output: hello, model: "c:z"}}
+    expect: {status: COMPLETED}
+""",
+    )
+    assert wrong(ran).splitlines() == ["ask: asks no model c:z; it asks a:x, b:y"]
+
+
 SCHEDULED = """
 name: W
 triggers:

@@ -1,6 +1,6 @@
 """The fields of AI steps, and of budgets. AI-9, BU-1."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from decimal import Decimal, InvalidOperation
 from typing import Any
 
@@ -14,13 +14,14 @@ from wfcore.rules.definition.values import (
     accepting,
     any_of,
     choice,
+    list_of,
     number,
     object_schema,
     record,
     template,
     text,
 )
-from wfcore.rules.limits import MAX_COST_USD, MAX_NAME, MAX_PROMPT_TOKENS
+from wfcore.rules.limits import MAX_COST_USD, MAX_FALLBACKS, MAX_NAME, MAX_PROMPT_TOKENS
 from wfcore.rules.numbers import cost_text
 
 model: Check = text(
@@ -28,8 +29,19 @@ model: Check = text(
     pattern=r"[a-z][a-z0-9_]*:[!-~]+",
     wanted="provider:model, like openai:gpt-5-mini; the provider in small letters",
 )
+fallback: Check = list_of(model, least=1, most=MAX_FALLBACKS)
 max_tokens: Check = number(1, MAX_PROMPT_TOKENS, whole=True)
 temperature: Check = number(0, 2)
+
+
+def model_problems(values: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """The models of `fallback` that the step asks before. AI-11."""
+    asked = [values.get("model")]
+    for at, name in enumerate(values.get("fallback") or ()):
+        if name in asked:
+            yield f"fallback[{at}]", f"{name} is asked before; each model is asked once"
+        asked.append(name)
+
 
 _FINEST = 12
 """Decimal places of an amount of money."""

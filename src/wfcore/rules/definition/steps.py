@@ -27,7 +27,15 @@ from wfcore.model.workflow import (
 )
 from wfcore.rules import named_secrets as secret_name
 from wfcore.rules.definition import tree as trees
-from wfcore.rules.definition.ai import max_tokens, model, prompt, schema, temperature
+from wfcore.rules.definition.ai import (
+    fallback,
+    max_tokens,
+    model,
+    model_problems,
+    prompt,
+    schema,
+    temperature,
+)
 from wfcore.rules.definition.mail import attach_fields, recipients
 from wfcore.rules.definition.packages import package_problems, packages, requirement
 from wfcore.rules.definition.review import (
@@ -287,6 +295,11 @@ KINDS: Mapping[str, StepKind] = {
             "model": Field(
                 model, "model", "Provider and model, like `openai:gpt-5-mini`.", required=True
             ),
+            "fallback": Field(
+                fallback,
+                "fallback",
+                "Further models, at most 5: each is asked if the one before fails or declines.",
+            ),
             "system": Field(
                 template, "system", "A template: what the model is told about its role."
             ),
@@ -308,6 +321,7 @@ KINDS: Mapping[str, StepKind] = {
                 retry, "retry", "Whether and how the step is tried again after a failure."
             ),
         },
+        lambda values: [*model_problems(values)],
     ),
     "manual_approval": StepKind(
         ApprovalStep,

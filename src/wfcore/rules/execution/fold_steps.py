@@ -270,6 +270,8 @@ def completed(name: str, before: StepResult, now: EpochMs) -> StepChange:
     """The completion of the step."""
     result = closed(before, StepStatus.COMPLETED, now, None)
     data: JsonObject = {"step": name, "duration": result.duration_ms}
+    if result.model is not None:
+        data = {**data, "model": result.model}
     return StepChange(result, ((EventKind.STEP_COMPLETED, data),))
 
 
@@ -352,7 +354,7 @@ def _done(before: StepResult, fact: facts.StepDone, now: EpochMs) -> StepChange:
 
 
 def _usage_recorded(before: StepResult, fact: facts.UsageRecorded, now: EpochMs) -> StepChange:
-    return StepChange(_with_usage(before, fact.usage))
+    return StepChange(evolve(_with_usage(before, fact.usage), model=fact.model))
 
 
 def _files_refused(before: StepResult, fact: facts.FilesRefused, now: EpochMs) -> StepChange:

@@ -174,9 +174,13 @@ class StepDone(StepFact):
 
 @frozen
 class UsageRecorded(StepFact):
-    """The current attempt consumed this, however it is going to end."""
+    """
+    The current attempt consumed this, however it is going to end. `model`: the model that answered,
+    of a step that may ask several.
+    """
 
     usage: Usage
+    model: str | None = None
 
 
 @frozen

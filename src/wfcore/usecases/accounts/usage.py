@@ -88,12 +88,12 @@ async def read_usage(services: Services, who: Principal) -> AccountUsage:
 
 @frozen
 class _Spent:
-    """The steps of an execution that called a model, with their usage."""
+    """The steps of an execution that called a model, with their usage and who answered."""
 
     workflow_id: str
     workflow: str
     revision: int
-    used: Sequence[tuple[str, Usage]]
+    used: Sequence[tuple[str, Usage, str | None]]
 
 
 async def _spent(view: View, where: ExecutionFilter) -> tuple[Sequence[_Spent], bool]:
@@ -107,7 +107,8 @@ async def _spent(view: View, where: ExecutionFilter) -> tuple[Sequence[_Spent], 
     while len(found) < LOOKED_AT and results < RESULTS_LOOKED_AT:
         runs = await view.executions.list(where, PageRequest(size=_AT_ONCE, after=after))
         for run in runs.rows:
-            used = [(key, one.usage) for key, one in run.step_results.items() if one.usage]
+            results_of = run.step_results.items()
+            used = [(key, one.usage, one.model) for key, one in results_of if one.usage]
             found.append(_Spent(run.workflow_id, run.workflow_name, run.revision, used))
             results += len(run.step_results)
         if runs.next is None:
@@ -122,11 +123,12 @@ async def _models(view: View, runs: Sequence[_Spent]) -> Sequence[ModelUsage]:
     found: defaultdict[tuple[str, str], list[Usage]] = defaultdict(list)
     for run in runs:
         names.setdefault(run.workflow_id, run.workflow)
-        for key, used in run.used:
+        for key, used, model in run.used:
             at = (run.workflow_id, run.revision)
             if at not in known:
                 known[at] = await _definition(view, *at)
-            found[run.workflow_id, _model(known[at], name_of(key))].append(used)
+            named = model or _model(known[at], name_of(key))
+            found[run.workflow_id, named].append(used)
     return sorted(
         (_sum(id, names[id], model, used) for (id, model), used in found.items()),
         key=lambda one: (-one.cost_usd, one.workflow, one.model),

@@ -17,7 +17,7 @@ from wfcore.model.workflow import AiStep, CodeStep, Definition, Step
 from wfcore.ports.runtime import AiJob, Job, LeftFile, StepEnd, StepJob
 from wfcore.ports.system import Templates
 from wfcore.rules.execution import machine as facts
-from wfcore.rules.execution.budget import allowance
+from wfcore.rules.execution.budget import NOTHING, allowance
 from wfcore.rules.execution.open_approval import as_text
 from wfcore.rules.execution.retry import after_failure, lasting_postponement, postponement
 from wfcore.rules.execution.scope import name_of, prefix_of, scope
@@ -334,7 +334,9 @@ def end_facts(
             return (postponement(run, step_name, why, now),)
         step = definition.step(name_of(step_name))
         return (lasting_postponement(run, step, step_name, why, now),)
-    found: list[facts.Fact] = [facts.UsageRecorded(step_name, end.usage)] if end.usage else []
+    found: list[facts.Fact] = []
+    if end.usage is not None or end.model is not None:
+        found.append(facts.UsageRecorded(step_name, end.usage or NOTHING, end.model))
     if end.refused:
         found.append(facts.FilesRefused(step_name, end.refused))
     return (*found, _end_fact(run, definition, step_name, end, now))

@@ -49,6 +49,16 @@ MISTAKES: list[tuple[Any, str]] = [
     ),
     (with_step(maxTokens=0), "steps[0].maxTokens: must be a whole number from 1 to 100,000,000"),
     (with_step(temperature=2.1), "steps[0].temperature: must be a number from 0 to 2"),
+    (
+        with_step(fallback=["openai:other", "gpt"]),
+        "steps[0].fallback[1]: must be provider:model, like openai:gpt-5-mini; "
+        "the provider in small letters",
+    ),
+    (
+        with_step(fallback=["openai:other", "openai:gpt-5-mini"]),
+        "steps[0].fallback[1]: openai:gpt-5-mini is asked before; each model is asked once",
+    ),
+    (with_step(fallback=[]), "steps[0].fallback: must have at least 1 item"),
     (with_step(schema="x"), "steps[0].schema: must be a JSON Schema, an object, not text"),
     (
         with_step(schema={"type": "objct"}),
