@@ -95,7 +95,7 @@ def test_the_core_needs_attrs_and_cattrs_only():
         assert not imports(path) - sys.stdlib_module_names - allowed, name(path)
 
 
-ONCE = frozenset({"_take", "_recover", "_purge_some"})
+ONCE = frozenset({"_take", "take_notice", "_recover", "_purge_some"})
 """Units of sweeps: whoever comes too late leaves it to whoever was faster, or to the next sweep."""
 
 

@@ -10,7 +10,7 @@ class MailDraft:
     its recipients and files. ML-1.
 
     `to`: addresses and ids of accounts. `body`: the text as written on the wire; `markdown`: the
-    text with inserted values escaped. MD-5. `files`: the keys of steps, each with the name of a
+    text with inserted values escaped. MD-3. `files`: the keys of steps, each with the name of a
     file, or None for all files of the step.
     """
 

@@ -20,12 +20,15 @@ from wfcore.ports.models import ModelReply as ModelReply
 from wfcore.ports.models import ModelRequest as ModelRequest
 from wfcore.ports.models import Models as Models
 from wfcore.ports.models import Prices as Prices
+from wfcore.ports.notices import Letter as Letter
+from wfcore.ports.notices import LetterFile as LetterFile
 from wfcore.ports.notices import Message as Message
 from wfcore.ports.notices import NotDelivered as NotDelivered
 from wfcore.ports.notices import NoticeDelayed as NoticeDelayed
 from wfcore.ports.notices import NoticeLine as NoticeLine
 from wfcore.ports.notices import NoticeRefused as NoticeRefused
 from wfcore.ports.notices import Notifier as Notifier
+from wfcore.ports.notices import Receipt as Receipt
 from wfcore.ports.queue import DispatchQueue as DispatchQueue
 from wfcore.ports.queue import DueDelivery as DueDelivery
 from wfcore.ports.queue import DueExecution as DueExecution

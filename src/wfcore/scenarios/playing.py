@@ -313,7 +313,7 @@ class _Stage:
     def _post(self) -> None:
         """
         Answer the mails of steps: a mail server takes each at once, or as the stub of its step
-        says.
+        says. ML-7.
         """
         for mail in [one for one in self._notices.values() if _is_mail(one) and one.due_at]:
             key = self._prefix(mail.subject) + str(mail.about["step"])
