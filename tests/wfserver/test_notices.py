@@ -148,7 +148,8 @@ async def test_an_installed_package_is_a_channel(
         notifier = new_notifier(settings.notices, None, False, system.services)
         assert notifier is not None
         line = NoticeLine(NoticeKind.TEST, "/")
-        assert await notifier.send(Message("ntc_1", "ops", "", "en", (line,))) == "paged"
+        receipt = await notifier.send(Message("ntc_1", "ops", "", "en", (line,)))
+        assert receipt.text == "paged"
         assert sys.modules["own_pager"].sent == [("pager://team", "ntc_1")]
         other = settings_from({"WFCORE_NOTIFY_OPS": "beeper://x"}, data=str(tmp_path / "data"))
         with pytest.raises(InvalidInput, match=r"WFCORE_NOTIFY_OPS: .*beeper.*pager"):

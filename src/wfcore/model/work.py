@@ -169,13 +169,13 @@ class AiStep:
     max_tokens: int | None = None
     temperature: float | None = None
     schema: JsonObject | None = None
-    fallback: tuple[str, ...] = ()
     timeout_ms: DurationMs = DurationMs(120_000)
     when: str | None = None
     retry: Retry = Retry()
     continue_on_error: bool = False
     on_interrupt: OnInterrupt | None = None
     labels: tuple[str, ...] = ()
+    fallback: tuple[str, ...] = ()
 
     @property
     def models(self) -> tuple[str, ...]:

@@ -212,6 +212,7 @@ def ai_steps(name: str, scene: Scene) -> st.SearchStrategy[Step]:
         retry=retries(),
         on_interrupt=interruptions(),
         labels=labels(),
+        fallback=st.sampled_from(((), ("local:other",), ("local:other", "openai:gpt-5"))),
         **_common(scene),
     )
 

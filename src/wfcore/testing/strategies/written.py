@@ -180,6 +180,7 @@ def _ai(step: AiStep) -> dict[str, Json]:
         maxTokens=step.max_tokens,
         temperature=step.temperature,
         schema=step.schema,
+        fallback=[*step.fallback] or None,
     )
 
 

@@ -130,7 +130,7 @@ def test_what_is_left_out() -> None:
     assert isinstance(step, AiStep)
     assert step.timeout_ms == DurationMs(120_000)
     assert (step.max_tokens, step.temperature, step.schema, step.system) == (None, None, None, "")
-    assert step.provider == "openai"
+    assert (step.models, step.providers) == (("openai:gpt-5-mini",), ("openai",))
 
 
 @pytest.mark.parametrize(

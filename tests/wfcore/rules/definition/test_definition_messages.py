@@ -52,7 +52,7 @@ DOCUMENTS: list[tuple[Any, str]] = [
         {"name": "W", "stps": [], "steps": [CODE]},
         "stps: unknown field; did you mean steps? "
         "known: name, description, variables, approverGroups, steps, output, budget, onInterrupt, "
-        "onFailure, notifyOnFailure, triggers, concurrency",
+        "onFailure, notifyOnFailure, triggers, concurrency, reference",
     ),
     (
         {"name": "W", "steps": [CODE], "output": {"a": ["{{ steps.ask }}"]}},
@@ -62,8 +62,8 @@ DOCUMENTS: list[tuple[Any, str]] = [
 
 STEPS: list[tuple[Any, str]] = [
     (
-        with_step(kind="magic"),
-        f"steps[0].kind: kind 'magic' is not supported; known: {', '.join(KINDS)}",
+        with_step(kind="sorcery"),
+        f"steps[0].kind: kind 'sorcery' is not supported; known: {', '.join(KINDS)}",
     ),
     (with_step(kind=[]), f"steps[0].kind: must be one of {', '.join(KINDS)}, not a list"),
     (with_step(kind=None), f"steps[0].kind: must be one of {', '.join(KINDS)}, not null"),
