@@ -28,7 +28,7 @@ from wfcore.model.event import AuditOutcome
 from wfcore.model.execution import ExecutionStatus, TriggerSource
 from wfcore.model.notice import NoticeStatus
 from wfcore.ports.records import SEARCHED
-from wfcore.rules.limits import APPROVAL_BODY, EDITED_ROWS_BODY, SOURCE_BYTES
+from wfcore.rules.limits import APPROVAL_BODY, EDITED_ROWS_BODY, SOURCE_BYTES, STATE_BYTES
 from wfcore.rules.paging import LARGEST_PAGE
 from wfcore.usecases.executions.browsing import SHORTEST_END
 from wfcore.wire import requests
@@ -69,6 +69,7 @@ from wfcore.wire.webhooks import TriggerView
 from wfcore.wire.workflows import (
     DefinitionView,
     WorkflowPage,
+    WorkflowStateView,
     WorkflowTriggerView,
     WorkflowView,
 )
@@ -343,6 +344,12 @@ ROUTES: tuple[Route, ...] = (
     Route("PUT", "/api/workflows/{id}/definition", Auth.SESSION, operating.change_definition,
           "Change a workflow", body=requests.DefinitionBody, body_limit=4 * SOURCE_BYTES,
           returns=VersionView, refuses=(404, 409)),
+    Route("GET", "/api/workflows/{id}/state", Auth.SESSION, workflows.read_state,
+          "Read the state of a workflow", Scope.WORKFLOW_READ,
+          returns=WorkflowStateView, refuses=(404,)),
+    Route("PUT", "/api/workflows/{id}/state", Auth.SESSION, workflows.set_state,
+          "Set values of a workflow's state", body=requests.StateBody, body_limit=2 * STATE_BYTES,
+          returns=WorkflowStateView, refuses=(404,)),
     Route("GET", "/api/keys", Auth.SESSION, operating.list_keys,
           "List keys", visitors=OWN_KEYS, returns=KeyList),
     Route("POST", "/api/keys", Auth.SESSION, operating.create_key,

@@ -14,10 +14,10 @@ from adapters_store.sqlite import migrate
 DATABASES = {"sqlite": migrate, "postgres": postgres_migrate}
 PUBLISHED = {
     "sqlite": {
-        1: "e6279b97fba16699194e484de52bb5fdb4c911cf522c740d7581d00cfa19f876",
+        1: "4b22caa2ead098028eab3095ba3a7a66c129807328cc7c7c1962b4bdf121f6af",
     },
     "postgres": {
-        1: "8a601c45ec8b9a8ad5eb28296319ecf37bc1d4b755d18eb49ee8dde7f50dc9dd",
+        1: "7e030c1a3a09fd1bbfa7162211647a0346164daa8a80656436a0931dcbf94380",
     },
 }
 """

@@ -10,6 +10,7 @@ from wfdocs.markdown import code, table
 TOP, STEP = "top", "step"
 MORE = {
     "triggers": "definitions.md#triggers",
+    "state": "definitions.md#state",
     "concurrency": "definitions.md#limits-on-concurrency",
     "reference": "definitions.md#reference",
     "onInterrupt": "definitions.md#control-flow",

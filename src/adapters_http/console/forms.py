@@ -109,6 +109,18 @@ class StartForm:
 
 
 @frozen
+class StateForm:
+    """
+    A new value of the name `name` of a workflow's state, or with `reset` the default. `text`: the
+    value as typed.
+    """
+
+    name: str
+    text: str = field(default="", repr=False)
+    reset: str = ""
+
+
+@frozen
 class EditForm:
     """
     A new text of a workflow's definition, based on `version`. `apply`: store the text; if empty,

@@ -24,12 +24,13 @@ from adapters_http.console.forms import (
     SignInForm,
     SignOutForm,
     StartForm,
+    StateForm,
     StatusForm,
 )
 from adapters_http.request import Request
 from adapters_http.route import OWN_KEYS, Auth, Handler, Route
 from wfcore.model.access import Scope
-from wfcore.rules.limits import EDITED_ROWS_BODY, SOURCE_BYTES, TRIGGER_BODY
+from wfcore.rules.limits import EDITED_ROWS_BODY, SOURCE_BYTES, STATE_BYTES, TRIGGER_BODY
 from wfcore.wire import requests
 
 _HTML = "text/html"
@@ -158,6 +159,8 @@ PAGES: tuple[Route, ...] = (
           scope=Scope.WORKFLOW_EXECUTE, body=StartForm, body_limit=TRIGGER_BODY, starts=True),
     _page("GET", "/workflows/{id}/versions/{number}", ("editing", "show_version"), "A version",
           scope=Scope.WORKFLOW_READ),
+    _page("POST", "/workflows/{id}/state", ("workflows", "set_value"), "Set a value of its state",
+          body=StateForm, body_limit=2 * STATE_BYTES),
     _page("GET", "/workflows/{id}/edit", ("editing", "show"), "Change a workflow"),
     _page("POST", "/workflows/{id}/edit", ("editing", "save"), "Check, compare and apply",
           body=EditForm, body_limit=4 * SOURCE_BYTES),

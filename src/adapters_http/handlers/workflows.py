@@ -9,14 +9,20 @@ from wfcore.rules.limits import WORKFLOW_PAGE
 from wfcore.usecases.approvals.deciding import has_many_rows
 from wfcore.usecases.executions import gates, redriving, starting
 from wfcore.usecases.executions.starting import StartReceipt
-from wfcore.usecases.workflows import workflows
+from wfcore.usecases.workflows import state, workflows
 from wfcore.usecases.workflows.workflows import WorkflowRow
 from wfcore.wire.common import WORKFLOWS, shown_of
 from wfcore.wire.converter import plain
 from wfcore.wire.decisions import GateView, gate_view
 from wfcore.wire.executions import RedrivePlanView, StartView, redrive_plan_view
 from wfcore.wire.requests import DefinitionChoice
-from wfcore.wire.workflows import WorkflowPage, WorkflowView, workflow_view
+from wfcore.wire.workflows import (
+    WorkflowPage,
+    WorkflowStateView,
+    WorkflowView,
+    state_view,
+    workflow_view,
+)
 
 REPLAYED = (b"idempotent-replayed", b"true")
 
@@ -36,6 +42,19 @@ async def read(request: Request) -> WorkflowView:
 
 def _view(found: WorkflowRow, *, whole: bool = True) -> WorkflowView:
     return workflow_view(found.workflow, found.definition, found.triggers, whole=whole)
+
+
+async def read_state(request: Request) -> WorkflowStateView:
+    """The workflow's state, of secret names without the values."""
+    id = request.params["id"]
+    return state_view(id, await state.read_state(request.services, request.who, id))
+
+
+async def set_state(request: Request) -> WorkflowStateView:
+    """Values for some names of the workflow's state."""
+    id, changes = request.params["id"], request.body.state
+    rows = await state.set_state(request.services, request.who, id, changes, request.origin)
+    return state_view(id, rows)
 
 
 async def start(request: Request) -> StartView:

@@ -1,9 +1,9 @@
 """
 The environment of a code step: its program, its variables, its files and packages.
 
-The variables are `WF_VAR_*`, `WF_SECRET_*`, `WF_CONTEXT`, `WF_OUTPUT`, `WF_ARTIFACTS`,
-`WF_EXECUTION_ID`, `WF_STEP_NAME`, `WF_ATTEMPT`; PATH, LANG and TZ of the server; HOME and TMPDIR of
-the step's own.
+The variables are `WF_VAR_*`, `WF_SECRET_*`, `WF_CONTEXT`, `WF_OUTPUT`, `WF_STATE`,
+`WF_ARTIFACTS`, `WF_EXECUTION_ID`, `WF_STEP_NAME`, `WF_ATTEMPT`; PATH, LANG and TZ of the server;
+HOME and TMPDIR of the step's own.
 """
 
 import asyncio
@@ -89,6 +89,7 @@ def variables(
         "TMPDIR": folder.tmp,
         "WF_CONTEXT": folder.context,
         "WF_OUTPUT": folder.output,
+        "WF_STATE": folder.state,
         "WF_ARTIFACTS": folder.artifacts,
         "WF_EXECUTION_ID": job.execution_id,
         "WF_STEP_NAME": job.step_name,

@@ -17,7 +17,7 @@ from adapters_runtime.sandbox import frames
 from adapters_runtime.sandbox.client import Ended
 from adapters_runtime.sandbox.shortage import describe, is_temporary
 from wfcore.errors import InvalidInput
-from wfcore.model.json import Json
+from wfcore.model.json import Json, JsonObject
 from wfcore.ports.runtime import StepEnd
 from wfcore.rules.numbers import kept
 
@@ -26,7 +26,10 @@ _SHOWN_OF_STDERR = 2_000
 
 
 class UnusableOutput(Exception):
-    """Raised when the file at `WF_OUTPUT` cannot be used; the message tells the author why."""
+    """
+    Raised when the file at `WF_OUTPUT` or `WF_STATE` cannot be used; the message tells the author
+    why.
+    """
 
 
 def fault_of(ended: Ended, timeout_s: float, stdout_bytes: int) -> StepEnd | None:
@@ -58,15 +61,32 @@ def output_of(ended: Ended) -> Json:
         raise UnusableOutput(ended.output_trouble)
     if ended.output is None:
         return _output_of_stdout(ended.stdout)
+    return _parsed(ended.output, "WF_OUTPUT")
+
+
+def state_of(ended: Ended) -> JsonObject | None:
+    """
+    The object that an attempt wrote to `WF_STATE`; None without a file. SV-3. Raises
+    `UnusableOutput`.
+    """
+    if ended.state is None:
+        return None
+    value = _parsed(ended.state, "WF_STATE")
+    if not isinstance(value, dict):
+        raise UnusableOutput("WF_STATE must be a JSON object of names that the workflow declares")
+    return value
+
+
+def _parsed(content: bytes, variable: str) -> Json:
     for mark in _MARKS:
-        if ended.output.startswith(mark):
-            raise UnusableOutput(f"WF_OUTPUT begins with a byte order mark; {_PLAIN}")
-    if not ended.output.strip():
-        raise UnusableOutput("WF_OUTPUT is empty; write one JSON value, or no file at all")
+        if content.startswith(mark):
+            raise UnusableOutput(f"{variable} begins with a byte order mark; {_PLAIN}")
+    if not content.strip():
+        raise UnusableOutput(f"{variable} is empty; write one JSON value, or no file at all")
     try:
-        return parse(ended.output)
+        return parse(content)
     except ValueError as problem:
-        raise UnusableOutput(f"WF_OUTPUT is not valid JSON: {problem}") from None
+        raise UnusableOutput(f"{variable} is not valid JSON: {problem}") from None
 
 
 _MARKS = codecs.BOM_UTF8, codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE

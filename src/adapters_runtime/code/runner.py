@@ -338,7 +338,7 @@ class CodeStepRunner:
         """
         The end of the attempt, with artifacts stored, or with the error that prevented storing.
         """
-        if len(ended.stdout) + len(ended.output or b"") <= _LITTLE:
+        if len(ended.stdout) + len(ended.output or b"") + len(ended.state or b"") <= _LITTLE:
             end = self._judge(ended, timeout_s)
         else:
             end = await self._in_thread(lambda: outputs.counted(self._judge(ended, timeout_s)))
@@ -359,7 +359,7 @@ class CodeStepRunner:
         if ended.artifacts_trouble:
             return StepEnd(error=ended.artifacts_trouble, permanent=True)
         try:
-            return StepEnd(outputs.output_of(ended))
+            return StepEnd(outputs.output_of(ended), state=outputs.state_of(ended))
         except outputs.UnusableOutput as problem:
             return StepEnd(error=str(problem), permanent=True)
 

@@ -44,7 +44,7 @@ _FULL_S = 0.002
 _CHUNK = 262_144
 _NEVER_READ = "its supervisor was gone before it had the job"
 _NOT_RECEIVED = "its artifacts could not be taken: no file descriptors were left"
-_KEPT = (frames.STDOUT, frames.STDERR, frames.OUTPUT, frames.LEFT)
+_KEPT = (frames.STDOUT, frames.STDERR, frames.OUTPUT, frames.STATE, frames.LEFT)
 
 T = TypeVar("T")
 log = logging.getLogger("wfcore.steps")
@@ -115,9 +115,9 @@ class Ended:
     `unconfined`: the machine lacked a means to confine the program. `lost`: the supervisor was
     killed, so nothing else is known.
 
-    `output`: the content of WF_OUTPUT. `artifacts`: a descriptor of the folder of artifacts, if
-    there are any; the caller closes it. `output_trouble` and `artifacts_trouble` say why the output
-    or the artifacts cannot be used.
+    `output`, `state`: the contents of WF_OUTPUT and WF_STATE. `artifacts`: a descriptor of the
+    folder of artifacts, if there are any; the caller closes it. `output_trouble` and
+    `artifacts_trouble` say why the output, the state or the artifacts cannot be used.
     """
 
     exit: int | None = None
@@ -130,6 +130,7 @@ class Ended:
     stdout: bytes = field(default=b"", repr=False)
     stderr: bytes = field(default=b"", repr=False)
     output: bytes | None = field(default=None, repr=False)
+    state: bytes | None = field(default=None, repr=False)
     output_trouble: str | None = None
     artifacts: int | None = None
     artifacts_trouble: str | None = None
@@ -337,6 +338,7 @@ class _Watch:
             stdout=self._kept.get(frames.STDOUT, b""),
             stderr=self._kept.get(frames.STDERR, b""),
             output=self._kept.get(frames.OUTPUT),
+            state=self._kept.get(frames.STATE),
             artifacts=artifacts,
         )
 

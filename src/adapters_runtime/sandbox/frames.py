@@ -17,6 +17,7 @@ LINES = {"stdout": b"o", "stderr": b"e"}  # whole lines, while the step runs
 STDOUT = b"O"  # all of stdout, once
 STDERR = b"E"  # the end of stderr, once
 OUTPUT = b"W"  # the content of WF_OUTPUT, once, if anything was written there
+STATE = b"S"  # the content of WF_STATE, once, if anything was written there
 LEFT = b"L"  # empty, with the descriptor of the folder of artifacts, if there are any
 END = b"R"  # how the step ended, by marshal; the last frame, sent when everything is dead
 

@@ -49,7 +49,7 @@ from typing import Any
 from adapters_runtime.sandbox import frames, workdir
 from adapters_runtime.sandbox.connect_filter import ConnectFilter
 from adapters_runtime.sandbox.init import Children, Init, Processes
-from adapters_runtime.sandbox.isolation.config import STEP_DIR, Profile
+from adapters_runtime.sandbox.isolation.config import OUTPUT, STATE, STEP_DIR, Profile
 from adapters_runtime.sandbox.isolation.levels import ProcessLevel
 from adapters_runtime.sandbox.isolation.syscalls import PR_SET_CHILD_SUBREAPER, prctl
 from adapters_runtime.sandbox.launch import Launch, LaunchFailed, require_room
@@ -145,6 +145,13 @@ def _prestart_message(job: dict[str, Any]) -> bytes:
     words = [job["argv"][-1], job["cwd"], "live" if job["log"] else ""]
     words += (f"{name}={value}" for name, value in job["env"].items())
     return "\0".join(words).encode("utf-8", "surrogateescape")
+
+
+_LEFT_FILES = (
+    (frames.OUTPUT, OUTPUT, "WF_OUTPUT"),
+    (frames.STATE, STATE, "WF_STATE"),
+)
+"""The files that a step may leave: frame, name, and the variable with the path."""
 
 
 def _read_job(step_channel: socket.socket) -> bytes | None:
@@ -379,13 +386,16 @@ class _Supervisor:
         return left is not None
 
     def _collect(self, end: dict[str, Any]) -> int | None:
-        """Add the output file to the report; returns the folder of artifacts, if there are any."""
-        try:
-            output = workdir.output(self._folder, self._output_bytes)
-            if output is not None:
-                self._unsent += frames.frame(frames.OUTPUT, output)
-        except workdir.Unusable as problem:
-            end["output_trouble"] = str(problem)
+        """
+        Add output and state to the report; returns the folder of artifacts, if there are any.
+        """
+        for kind, name, variable in _LEFT_FILES:
+            try:
+                content = workdir.left(self._folder, name, variable, self._output_bytes)
+                if content is not None:
+                    self._unsent += frames.frame(kind, content)
+            except workdir.Unusable as problem:
+                end["output_trouble"] = str(problem)
         try:
             return workdir.artifacts(self._folder)
         except workdir.Unusable as problem:

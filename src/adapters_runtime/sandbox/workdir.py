@@ -1,4 +1,4 @@
-"""A step's folder: its creation by the supervisor, and the output that the step left in it."""
+"""A step's folder: its creation by the supervisor, and the files that the step left in it."""
 
 import errno
 import os
@@ -6,7 +6,7 @@ import stat
 from collections.abc import Mapping
 from contextlib import suppress
 
-from adapters_runtime.sandbox.isolation.config import FOLDERS, OUTPUT
+from adapters_runtime.sandbox.isolation.config import FOLDERS
 from adapters_runtime.sandbox.isolation.levels import ProcessLevel
 
 _NEW_FILE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
@@ -64,24 +64,27 @@ def remove_unused(path: str) -> None:
         os.rmdir(path)
 
 
-def output(folder: int, most_bytes: int) -> bytes | None:
-    """The content of the step's output file, or None if there is none. Raises `Unusable`."""
+def left(folder: int, name: str, variable: str, most_bytes: int) -> bytes | None:
+    """
+    The content of the file *name* that the step left in *folder*, or None if there is none.
+    *variable*: the variable that has its path, for messages. Raises `Unusable`.
+    """
     try:
-        fd = os.open(OUTPUT, FILE, dir_fd=folder)
+        fd = os.open(name, FILE, dir_fd=folder)
     except FileNotFoundError:
         return None
     except OSError as problem:
         if problem.errno == errno.ELOOP:
-            raise Unusable("WF_OUTPUT is a link; it must be a regular file") from None
-        raise Unusable(f"WF_OUTPUT cannot be read: {problem.strerror}") from None
+            raise Unusable(f"{variable} is a link; it must be a regular file") from None
+        raise Unusable(f"{variable} cannot be read: {problem.strerror}") from None
     try:
         facts = os.fstat(fd)
         if stat.S_ISDIR(facts.st_mode):
-            raise Unusable("WF_OUTPUT is a folder; it must be a regular file")
+            raise Unusable(f"{variable} is a folder; it must be a regular file")
         if not stat.S_ISREG(facts.st_mode) or facts.st_nlink != 1:
-            raise Unusable("WF_OUTPUT must be a regular file with one name")
+            raise Unusable(f"{variable} must be a regular file with one name")
         if facts.st_size > most_bytes:
-            raise Unusable(f"WF_OUTPUT is larger than {most_bytes:,} bytes")
+            raise Unusable(f"{variable} is larger than {most_bytes:,} bytes")
         with open(fd, "rb", buffering=0, closefd=False) as file:
             return file.readall()
     finally:

@@ -83,6 +83,12 @@ CREATE TABLE definitions (
     PRIMARY KEY (workflow_id, revision)
 );
 
+CREATE TABLE workflow_states (
+    workflow_id word PRIMARY KEY,
+    version bigint NOT NULL,
+    body text NOT NULL
+);
+
 CREATE TABLE shares (
     workflow_id word NOT NULL,
     account_id word NOT NULL,

@@ -101,6 +101,7 @@ SEALED: Mapping[str, SealedTable] = {
     "step_results": SealedTable(("output", "items"), ("execution_id", "position")),
     "webhook_deliveries": SealedTable(key=("webhook_id", "authenticated", "id"), bound=("id",)),
     "webhooks": SealedTable(),
+    "workflow_states": SealedTable(key=("workflow_id",)),
 }
 
 

@@ -38,6 +38,7 @@ BELONGS = (
     ("api_keys", "account_id", "accounts"),
     ("workflows", "owner_id", "accounts"),
     ("shares", "workflow_id", "workflows"),
+    ("workflow_states", "workflow_id", "workflows"),
 )
 """Tables, the column of each that holds the id of a row of another table, and that other table."""
 

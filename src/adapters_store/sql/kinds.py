@@ -26,7 +26,7 @@ from wfcore.model.notice import Notice
 from wfcore.model.signing import SigningKeys
 from wfcore.model.trigger import Timer, Trigger
 from wfcore.model.webhook import Delivery, Tally, Webhook
-from wfcore.model.workflow import DefinitionSnapshot, Workflow
+from wfcore.model.workflow import DefinitionSnapshot, Workflow, WorkflowState
 from wfcore.ports.records import KIND_OF
 from wfcore.ports.system import Sealer
 from wfcore.rules.approval.machine import accounts_of, next_reminder
@@ -222,6 +222,7 @@ LOGINS = Kind("logins", Login, columns=("last_failure_at",))
 LOGIN_LINKS = Kind("login_links", LoginLink, columns=("created_at",))
 WORKFLOWS = Kind("workflows", Workflow, columns=("owner_id", "name", "revision"), watched=True)
 DEFINITIONS = Kind("definitions", DefinitionSnapshot, immutable=True)
+STATES = Kind("workflow_states", WorkflowState)
 SHARES = Kind("shares", Share, columns=("permission",))
 APPROVALS = ApprovalKind(
     "approvals",
@@ -285,7 +286,8 @@ REPLAYS = Kind(
 KINDS: Mapping[type[Any], Kind[Any]] = {
     kind.type: kind
     for kind in (
-        *(ACCOUNTS, KEYS, SESSIONS, LOGINS, LOGIN_LINKS, WORKFLOWS, DEFINITIONS, SHARES, SIGNING),
+        *(ACCOUNTS, KEYS, SESSIONS, LOGINS, LOGIN_LINKS, WORKFLOWS, DEFINITIONS, STATES),
+        *(SHARES, SIGNING),
         *(APPROVALS, ARTIFACTS, CALLBACKS, WEBHOOKS, TRIGGERS, TIMERS, NOTICES, NODES, REPLAYS),
     )
 }

@@ -49,6 +49,7 @@ MOVED: Mapping[str, tuple[str, ...]] = {
     "login_links": ("id",),
     "workflows": ("id",),
     "definitions": ("workflow_id", "revision"),
+    "workflow_states": ("workflow_id",),
     "shares": ("workflow_id", "account_id"),
     "executions": ("id",),
     "execution_variables": ("execution_id",),

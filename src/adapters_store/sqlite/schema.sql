@@ -64,6 +64,12 @@ CREATE TABLE definitions (
     PRIMARY KEY (workflow_id, revision)
 );
 
+CREATE TABLE workflow_states (
+    workflow_id TEXT PRIMARY KEY,
+    version INTEGER NOT NULL,
+    body TEXT NOT NULL
+);
+
 CREATE TABLE shares (
     workflow_id TEXT NOT NULL,
     account_id TEXT NOT NULL,

@@ -239,7 +239,8 @@ class Definition:
     `steps_as_written`: the steps as the API shows them. `apply_workflow` checks every definition
     and derives these steps. `on_interrupt` applies to steps that do not set it. `on_failure`: the
     steps that run once an execution is going to fail. EX-31. `approver_groups`: emails or account
-    ids by the name of the group. AP-34. `notify_on_failure`: channels.
+    ids by the name of the group. AP-34. `notify_on_failure`: channels. `state`: the values of the
+    workflow that outlive executions. SV-1.
     """
 
     name: str
@@ -257,6 +258,7 @@ class Definition:
     on_failure: tuple[Step, ...] = ()
     notify_on_failure: tuple[str, ...] = ()
     approver_groups: Mapping[str, tuple[str, ...]] = field(factory=dict)
+    state: Mapping[str, Variable] = field(factory=dict)
 
     def walk(self) -> Iterator[Step]:
         """Every step once, in the order of the text; inner steps after their container."""
@@ -325,6 +327,21 @@ class Workflow:
     revision: int
     created_at: EpochMs
     updated_at: EpochMs
+    version: int = 0
+
+
+@frozen
+class WorkflowState:
+    """
+    The values of a workflow that outlive its executions, as far as somebody has set them.
+
+    `secrets`: the names whose values only code steps receive. A name of an older definition may be
+    missing in the present one, so the record says itself which values are secret. SV-6.
+    """
+
+    workflow_id: str
+    values: JsonObject = field(factory=dict, repr=False)
+    secrets: tuple[str, ...] = ()
     version: int = 0
 
 

@@ -47,7 +47,7 @@ from wfcore.model.page import Page, PageRequest
 from wfcore.model.signing import SigningKeys
 from wfcore.model.trigger import Timer, Trigger
 from wfcore.model.webhook import Delivery, Tally, Webhook
-from wfcore.model.workflow import DefinitionSnapshot, Workflow
+from wfcore.model.workflow import DefinitionSnapshot, Workflow, WorkflowState
 from wfcore.time import DAY, EpochMs
 
 Owned = tuple[tuple[type[Any], str], ...]
@@ -82,7 +82,13 @@ RECORDS = (
     RecordKind("login", Login),
     RecordKind("login link", LoginLink),
     RecordKind("signing keys", SigningKeys),
-    RecordKind("workflow", Workflow, unique=("owner_id", "name"), owns=((Share, "workflow_id"),)),
+    RecordKind(
+        "workflow",
+        Workflow,
+        unique=("owner_id", "name"),
+        owns=((Share, "workflow_id"), (WorkflowState, "workflow_id")),
+    ),
+    RecordKind("state", WorkflowState, key=("workflow_id",)),
     RecordKind("definition", DefinitionSnapshot, key=("workflow_id", "revision")),
     RecordKind("share", Share, key=("workflow_id", "account_id")),
     RecordKind("execution", Execution),

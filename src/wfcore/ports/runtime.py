@@ -93,7 +93,8 @@ class StepEnd:
     `timed_out`: the attempt reached its timeout. `permanent`: retrying cannot help (no such
     interpreter, too much output). Once a `StepEnd` exists, every process that the step started is
     dead. `usage`: the usage of the attempt, successful or not. `model`: the model that answered, if
-    the step may ask several. `refused`: files beside `files` that are not artifacts.
+    the step may ask several. `refused`: files beside `files` that are not artifacts. `state`: the
+    object that a successful attempt wrote for the workflow's state. SV-3.
 
     `postponed`: the resource that the machine lacked (process, descriptor, space). In that case
     nothing of the attempt ran; the attempt begins again later, and the other fields do not count.
@@ -113,6 +114,7 @@ class StepEnd:
     refused: tuple[RefusedFile, ...] = ()
     usage: Usage | None = None
     model: str | None = None
+    state: JsonObject | None = field(default=None, repr=False)
     postponed: str | None = None
     lasting: bool = False
     alone: bool = False

@@ -26,6 +26,10 @@ SECRET_VALUES = 50
 SECRET_VARIABLES_BYTES = 32 * KIB
 """All secret variables of an execution, as JSON. SC-11."""
 
+STATE_VALUE_BYTES = 64 * KIB
+STATE_BYTES = 1 * MIB
+"""One value of a workflow's state, and all of its values, as JSON. SV-3."""
+
 WORKFLOW_PAGE = (50, 200)
 """Default and largest page size of workflows, executions, webhooks. LM-4."""
 APPROVAL_PAGE = (20, 200)

@@ -111,6 +111,12 @@ def _by_length(texts: Iterable[str]) -> tuple[str, ...]:
     return tuple(sorted(fit, key=lambda text: (-len(text), text)))
 
 
+def texts_of(values: Iterable[Json]) -> Iterator[str]:
+    """The texts to mask if all *values* are secret."""
+    for value in values:
+        yield from _texts(value)
+
+
 def _texts(value: Json) -> Iterator[str]:
     """The texts of a secret; for an object or array, every text and number inside."""
     if isinstance(value, str):

@@ -104,10 +104,11 @@ def bind(definition: Definition, inputs: JsonObject) -> JsonObject:
     return bound
 
 
-def check_secrets(variables: JsonObject, names: Collection[str]) -> None:
+def check_secrets(variables: JsonObject, names: Collection[str], path: str = "inputs") -> None:
     """
-    Raises `InvalidInput` for the first of the secret *names* that exceeds the bound on secrets.
-    Masking takes work for each line and value, so the sum is bounded. SC-11, decision 260.
+    Raises `InvalidInput` for the first of the secret *names* that exceeds the bound on secrets;
+    *path*: the place of *variables* in the error. Masking takes work for each line and value, so
+    the sum is bounded. SC-11, decision 260.
     """
     values = lines = size = 0
     for name in (name for name in variables if name in names):
@@ -116,7 +117,7 @@ def check_secrets(variables: JsonObject, names: Collection[str]) -> None:
             values, lines = values + 1, lines + len(text.splitlines())
         size += len(compact(value).encode(errors="surrogatepass"))
         if values > SECRET_VALUES or lines > SECRET_LINES or size > SECRET_VARIABLES_BYTES:
-            raise InvalidInput(f"inputs.{name}", _TOO_MUCH_SECRET)
+            raise InvalidInput(below(path, name), _TOO_MUCH_SECRET)
 
 
 _TOO_MUCH_SECRET = (
@@ -150,14 +151,14 @@ def fits(type: VariableType, value: Json) -> bool:
             return isinstance(value, list | tuple)
 
 
-WANTED = {
+WANTED: Mapping[VariableType, str] = {
     VariableType.STRING: "a string",
     VariableType.NUMBER: "a number",
     VariableType.BOOLEAN: "true or false",
     VariableType.OBJECT: "an object",
     VariableType.ARRAY: "an array",
 }
-"""The words for a value of each type."""
+"""A value of each type, in words."""
 
 
 def environment(variables: JsonObject, error: Json = None) -> Mapping[str, str]:
@@ -181,9 +182,10 @@ def compact(value: Json) -> str:
     return json.dumps(value, ensure_ascii=False, separators=(",", ":"), default=dict)
 
 
-def parse_text(declared: Variable | None, text: str) -> Json:
+def parse_text(declared: Variable | None, text: str, path: str = "inputs") -> Json:
     """
-    A value from the command line (`-i name=value`), read according to its declared type.
+    A value from the command line (`-i name=value`), read according to its declared type. *path*:
+    the place of the value in errors.
 
     Text for a string or an undeclared variable stays text. Raises `InvalidInput`. VM-6.
     """
@@ -193,7 +195,7 @@ def parse_text(declared: Variable | None, text: str) -> Json:
         value = as_written(text.encode())
     except (ValueError, RecursionError):
         value = None
-    check_numbers(f"inputs.{declared.name}", value)
+    check_numbers(below(path, declared.name), value)
     if not fits(declared.type, value):
-        raise InvalidInput(f"inputs.{declared.name}", f"must be {WANTED[declared.type]}")
+        raise InvalidInput(below(path, declared.name), f"must be {WANTED[declared.type]}")
     return value

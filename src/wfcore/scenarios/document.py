@@ -70,7 +70,8 @@ class ScenarioNotice(StrEnum):
 class Stub:
     """
     The result of one attempt of a step, which does not run. `fails`: its error; None for a success.
-    `model`: of an AI step with `fallback`, the model that answers.
+    `model`: of an AI step with `fallback`, the model that answers. `state`: the object that it
+    writes to `WF_STATE`.
     """
 
     output: Json = None
@@ -78,6 +79,7 @@ class Stub:
     takes_ms: DurationMs = DurationMs(0)
     usage: Usage | None = None
     model: str | None = None
+    state: JsonObject | None = None
 
 
 @frozen
@@ -101,13 +103,14 @@ class ScenarioDecision:
 class Given:
     """
     The start of the execution. `secrets`: values of named secrets; other secrets get made-up
-    values.
+    values. `state`: values of the workflow's state at the start.
     """
 
     inputs: JsonObject = field(factory=dict)
     by: str | None = None
     start: StartedBy = StartedBy.HAND
     secrets: Mapping[str, str] = field(factory=dict)
+    state: JsonObject = field(factory=dict)
 
 
 @frozen
@@ -198,6 +201,7 @@ _STUB: Check = record(
             ),
             "usage",
         ),
+        "state": Field(_object_of(_anything), "state"),
     },
 )
 _ATTEMPTS = list_of(_STUB, least=1)
@@ -233,6 +237,7 @@ _GIVEN: Check = record(
         "by": Field(filled, "by"),
         "start": Field(choice(StartedBy), "start"),
         "secrets": Field(_object_of(text()), "secrets"),
+        "state": Field(_object_of(_anything), "state"),
     },
 )
 EXPECTED: Mapping[str, Field] = {
@@ -241,6 +246,7 @@ EXPECTED: Mapping[str, Field] = {
     "reason": Field(choice(ReasonCode), "reason"),
     "refused": Field(filled, "refused"),
     "output": Field(_anything, "output"),
+    "state": Field(_object_of(_anything), "state"),
     "took": Field(duration, "took"),
     "startedAt": Field(_instant, "startedAt"),
     "ran": Field(list_of(filled), "ran"),

@@ -62,6 +62,9 @@ def _compared(path: str, expected: Any, was: Any, zone: tzinfo) -> Iterator[Mism
     elif path == "steps":
         for key, fields in expected.items():
             yield from _fields(f"steps.{key}", fields, was.get(key, {}), zone)
+    elif path == "state":
+        for name, value in expected.items():
+            yield from _values(f"state.{name}", value, was.get(name), zone)
     elif path in ("approvals", "notices", "mails"):
         shown = [_only(fields, one) for fields, one in zip(expected, was, strict=False)]
         rest = [_brief(one) for one in was[len(expected) :]]
@@ -106,7 +109,8 @@ def _observed(played: ScenarioRun) -> Mapping[str, Any]:
     """The observed values by the names of `EXPECTED`; instants and durations in ms."""
     run = played.run
     if run is None:
-        return {"nextFires": played.next_fires, "refused": played.refused, "steps": {}}
+        nothing: Mapping[str, Any] = {"steps": {}, "state": {}}
+        return {"nextFires": played.next_fires, "refused": played.refused, **nothing}
     return {
         "nextFires": played.next_fires,
         "refused": played.refused,
@@ -115,6 +119,7 @@ def _observed(played: ScenarioRun) -> Mapping[str, Any]:
         "error": run.error,
         "reason": run.status_reason.code if run.status_reason else None,
         "output": run.output,
+        "state": played.state,
         "took": None if run.completed_at is None else run.completed_at - run.accepted_at,
         "ran": list(dict.fromkeys(one.key for one in played.attempts)),
         "steps": _steps(run, played),

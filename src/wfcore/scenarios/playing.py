@@ -49,8 +49,10 @@ from wfcore.usecases.approvals.expiry import expire_due, remind_due
 from wfcore.usecases.executions.starting import start_execution
 from wfcore.usecases.notices.sending import settle_notice, take_notice
 from wfcore.usecases.services import Policy, Services
+from wfcore.usecases.state import state_of
 from wfcore.usecases.upkeep.sweeping import next_deadline
 from wfcore.usecases.workflows.firing import fire_due
+from wfcore.usecases.workflows.state import set_state
 from wfcore.usecases.workflows.triggers import following_of
 from wfcore.usecases.workflows.workflows import apply_workflow, share_workflow
 from wfcore.wire.decisions import command
@@ -94,7 +96,8 @@ class ScenarioRun:
     `approvals`: the approvals in the order of opening, each at its opening and at the end.
     `notices`: the notices of all executions, in the order of writing. `mails`: the mails of steps,
     in the order of sending, each with the names of its files. `keys`: for each execution,
-    the prefix of its steps in the scenario. `problems`: mistakes of the scenario itself.
+    the prefix of its steps in the scenario. `state`: the values of the workflow's state at
+    the end. `problems`: mistakes of the scenario itself.
     """
 
     started_at: EpochMs
@@ -107,6 +110,7 @@ class ScenarioRun:
     keys: Mapping[str, str] = field(factory=dict)
     next_fires: tuple[EpochMs, ...] = ()
     zone: str = "UTC"
+    state: JsonObject = field(factory=dict)
     problems: tuple[str, ...] = ()
 
 
@@ -194,8 +198,13 @@ class _Stage:
             notices=tuple(one for one in self._notices.values() if not _is_mail(one)),
             mails=tuple(self._mails),
             keys={id: self._prefix(id) for id in self._runs},
+            state=done(self._state(run.workflow_id)) if run else {},
             problems=tuple(self._problems),
         )
+
+    async def _state(self, workflow_id: str) -> JsonObject:
+        async with self._services.store.view() as view:
+            return (await state_of(view, workflow_id, self._definition)).values
 
     def _now(self) -> EpochMs:
         return self._clock.service_now()
@@ -228,6 +237,8 @@ class _Stage:
         by_schedule = given.start is StartedBy.SCHEDULE
         kept = tuple(one for one in self._definition.triggers if isinstance(one, Schedule))
         main = self._apply(owner, evolve(self._definition, triggers=kept if by_schedule else ()))
+        if given.state:
+            done(set_state(self._services, None, main, given.state))
         if by_schedule:
             self._wait_for_schedule()
             return
@@ -351,7 +362,8 @@ class _Stage:
             return Ending(timeout, StepEnd(error=error, timed_out=True, usage=stub.usage))
         output = None if stub.fails else stub.output
         model = self._model(key, job, stub)
-        return Ending(stub.takes_ms, StepEnd(output, stub.fails, usage=stub.usage, model=model))
+        end = StepEnd(output, stub.fails, usage=stub.usage, model=model, state=stub.state)
+        return Ending(stub.takes_ms, end)
 
     def _model(self, key: str, job: Job, stub: Stub) -> str | None:
         """The model that answers; by default the first one. AI-11."""

@@ -36,7 +36,15 @@ from wfcore.model.notice import Notice, NoticeKind
 from wfcore.model.signing import SigningKey, SigningKeys
 from wfcore.model.trigger import Schedule, Timer, Trigger
 from wfcore.model.webhook import Delivery, DeliveryKind, Webhook
-from wfcore.model.workflow import CodeStep, Definition, DefinitionSnapshot, Language, Step, Workflow
+from wfcore.model.workflow import (
+    CodeStep,
+    Definition,
+    DefinitionSnapshot,
+    Language,
+    Step,
+    Workflow,
+    WorkflowState,
+)
 from wfcore.rules.auth.signed_links import id_of
 from wfcore.time import MINUTE, DurationMs, EpochMs, later
 
@@ -102,6 +110,11 @@ def share(workflow_id: str = "wf_1", account_id: str = "acc_2", **fields: Any) -
             **fields,
         }
     )
+
+
+def workflow_state(workflow_id: str = "wf_1", **fields: Any) -> WorkflowState:
+    """The state of `wf_1`, with one value."""
+    return WorkflowState(**{"workflow_id": workflow_id, "values": {"cursor": "c"}, **fields})
 
 
 def workflow(id: str = "wf_1", **fields: Any) -> Workflow:

@@ -55,6 +55,16 @@ class StartBody:
 
 
 @frozen
+class StateBody:
+    """
+    Set values of a workflow's state, by name; null puts a name back to its default. Names that are
+    left out stay as they are.
+    """
+
+    state: JsonObject
+
+
+@frozen
 class RedriveBody:
     """
     Start again where an execution stopped. `from`: the step to begin with, which may be any one

@@ -25,6 +25,7 @@ from wfcore.model.workflow import (
 )
 from wfcore.rules.definition.written import document_of, masked_document
 from wfcore.rules.masking import MASK
+from wfcore.rules.state import StateRow
 from wfcore.wire.common import ABSENT, ListPage
 
 WrittenStep: TypeAlias = Annotated[JsonObject, "WrittenStep", "A step as definitions write it"]
@@ -98,6 +99,18 @@ class WorkflowView:
     updated_at: int
     on_failure: Sequence[WrittenStep] | None = field(default=None, metadata=ABSENT)
     definition: Mapping[str, Any] | None = field(default=None, metadata=ABSENT)
+
+
+@define(eq=False)
+class WorkflowStateView:
+    """
+    The values of a workflow that outlive its executions. `state`: by name, the default where nobody
+    has set a value; `secrets`: the secret names, and whether each has a value.
+    """
+
+    workflow_id: str
+    state: JsonObject
+    secrets: Mapping[str, bool]
 
 
 @define(eq=False)
@@ -195,6 +208,15 @@ def workflow_view(
         updated_at=workflow.updated_at,
         on_failure=written_on_failure(definition),
         definition=masked_document(definition) if whole else None,
+    )
+
+
+def state_view(workflow_id: str, rows: Sequence[StateRow]) -> WorkflowStateView:
+    """The state of a workflow, of secret names without the values."""
+    return WorkflowStateView(
+        workflow_id,
+        {one.declared.name: one.value for one in rows if not one.is_secret},
+        {one.declared.name: one.is_set for one in rows if one.is_secret},
     )
 
 

@@ -1,5 +1,7 @@
 """`wfcore workflow`: checks and applies definitions, shares and deletes workflows."""
 
+import json
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -17,7 +19,7 @@ from wfserver.definitions.validate import report, sarif, validated
 from wfserver.failures import FAILED
 from wfserver.terminal import applying
 from wfserver.terminal.invocation import Invocation
-from wfserver.terminal.options import CommandGroup, Member, limit, pass_invocation
+from wfserver.terminal.options import CommandGroup, Member, Pair, limit, pass_invocation
 from wfserver.terminal.output import (
     clean,
     instant,
@@ -116,6 +118,42 @@ def rollback(invocation: Invocation, workflow: str, to: int) -> None:
     """Apply what an earlier version said, as the next version. Running executions keep theirs."""
     done = invocation.perform(workflows.roll_back_workflow, workflow=workflow, to=to)
     put_answer(invocation.json, done, put_fields)
+
+
+@workflow_command.command("state")
+@click.argument("workflow")
+@click.argument("values", metavar="[NAME=VALUE]...", nargs=-1, type=Pair())
+@click.option("--reset", multiple=True, metavar="NAME", help="Back to its default. Repeatable.")
+@click.option("--stdin", metavar="NAME", help="Set NAME to what stdin says, where nobody sees it.")
+@pass_invocation
+def state(
+    invocation: Invocation,
+    workflow: str,
+    values: tuple[tuple[str, str], ...],
+    reset: tuple[str, ...],
+    stdin: str | None,
+) -> None:
+    """
+    The state of a workflow: values that outlive its executions. With NAME=VALUE or --reset they are
+    changed first.
+
+    VALUE is text, or JSON where the type of the name is not string. Secret values are not shown.
+    """
+    given = dict(values)
+    if stdin is not None:
+        given[stdin] = sys.stdin.read().removesuffix("\n").removesuffix("\r")
+    if given or reset:
+        changes = {"values": given, "reset": reset}
+        found = invocation.perform(workflows.set_state, workflow=workflow, **changes)
+    else:
+        found = invocation.perform(workflows.read_state, workflow=workflow)
+    put_answer(invocation.json, found, _put_state)
+
+
+def _put_state(found: Any) -> None:
+    shown = [(name, json.dumps(one, ensure_ascii=False)) for name, one in found["state"].items()]
+    secret = [(name, "(secret)" if one else "null") for name, one in found["secrets"].items()]
+    put_table(("name", "value"), [*shown, *secret], None)
 
 
 @workflow_command.command("export")

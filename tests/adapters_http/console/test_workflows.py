@@ -209,3 +209,47 @@ def test_a_form_starts_with_typed_values(site: Site):
         "who": "Ann", "rows": 12.5, "dry": True, "filter": {"a": [1]}, "token": "***",
     }  # fmt: skip
     assert status["triggerSource"] == "manual"
+
+
+STATE = {
+    one.name: one
+    for one in (
+        Variable("cursor", has_default=True, default="", description="Where it stopped."),
+        Variable("count", VariableType.NUMBER),
+        Variable("token", secret=True),
+    )
+}
+
+
+def test_the_state_of_a_workflow_is_shown_and_set(site: Site):
+    """Each name has its own form, so that no other value is sent back; a secret is not shown."""
+    id = site.do(site.world.workflow(state=STATE))
+    reader = Reader(site)
+    assert "cursor default Where it stopped." in text_of(reader.get(f"/workflows/{id}"))
+    for form in (
+        {"name": "cursor", "text": "c<1>"},
+        {"name": "count", "text": "2.5"},
+        {"name": "token", "text": "k4nary"},
+    ):
+        done = reader.post(f"/workflows/{id}/state", **form)
+        assert (done.status_code, done.headers["location"]) == (303, f"/workflows/{id}")
+    shown = reader.get(f"/workflows/{id}")
+    assert "c&lt;1&gt;" in shown.text
+    assert "count 2.5" in text_of(shown)
+    assert "token secret, has a value" in text_of(shown)
+    assert "k4nary" not in shown.text
+    reader.post(f"/workflows/{id}/state", name="count", text="9", reset="1")
+    assert "count null" in text_of(reader.get(f"/workflows/{id}"))
+    wrong = reader.post(f"/workflows/{id}/state", name="count", text="many")
+    assert (wrong.status_code, "✕ count must be a number" in text_of(wrong)) == (400, True)
+    assert 'value="many"' in wrong.text
+
+
+def test_who_may_not_edit_sees_state_without_a_form(site: Site):
+    """VIEW reads, and its forged form is refused. SV-7."""
+    id = site.do(site.world.workflow(state=STATE))
+    reader = share(site, id, "bob", Permission.VIEW)
+    shown = reader.get(f"/workflows/{id}")
+    assert "cursor default" in text_of(shown)
+    assert f"/workflows/{id}/state" not in shown.text
+    assert reader.post(f"/workflows/{id}/state", name="cursor", text="c").status_code == 403

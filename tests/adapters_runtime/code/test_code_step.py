@@ -27,6 +27,39 @@ HELLO = {
     Language.RUBY: "require 'json'; puts [ENV['WF_VAR_who']].to_json",
     Language.LUA: "print('[\"' .. os.getenv('WF_VAR_who') .. '\"]')",
 }
+STATEFUL = {
+    Language.PYTHON: """
+import json, os
+state = json.load(open(os.environ["WF_CONTEXT"]))["state"]
+json.dump({"count": state["count"] + 1}, open(os.environ["WF_STATE"], "w"))
+""",
+    Language.JAVASCRIPT: """
+const fs = require('node:fs');
+const { state } = JSON.parse(fs.readFileSync(process.env.WF_CONTEXT));
+fs.writeFileSync(process.env.WF_STATE, JSON.stringify({ count: state.count + 1 }));
+""",
+    Language.TYPESCRIPT: """
+import fs from 'node:fs';
+const { state } = JSON.parse(fs.readFileSync(process.env.WF_CONTEXT as string, 'utf8'));
+const count: number = state.count + 1;
+fs.writeFileSync(process.env.WF_STATE as string, JSON.stringify({ count }));
+""",
+    Language.BASH: """
+count=$(grep -o '"count":[0-9]*' "$WF_CONTEXT")
+echo "{\\"count\\": $((${count#*:} + 1))}" >"$WF_STATE"
+""",
+    Language.RUBY: """
+require 'json'
+state = JSON.parse(File.read(ENV['WF_CONTEXT']))['state']
+File.write(ENV['WF_STATE'], { count: state['count'] + 1 }.to_json)
+""",
+    Language.LUA: """
+local context = io.open(os.getenv('WF_CONTEXT')):read('a')
+local count = tonumber(context:match('"count":(%d+)'))
+io.open(os.getenv('WF_STATE'), 'w'):write(('{"count": %d}'):format(count + 1)):close()
+""",
+    Language.COMMAND: "",
+}
 FAIL = {
     Language.PYTHON: "raise SystemExit(7)",
     Language.JAVASCRIPT: "process.exit(7)",
@@ -84,6 +117,21 @@ async def test_hello(runner: CodeStepRunner, able: Any, language: Language, log:
     assert (end.output, end.error) == (["you"], None)
     assert {stream for stream, _ in said} == ({"stdout"} if log else set())
     assert {stream for stream, _ in end.lines} == (set() if log else {"stdout"})
+
+
+@pytest.mark.parametrize("language", STATEFUL)
+async def test_state(runner: CodeStepRunner, able: Any, language: Language) -> None:
+    """Every language reads the state in its context, and writes an object to WF_STATE. SV-3."""
+    able(language)
+    argv = ("sh", "-c", """printf '{"count": %d}' $(($1 + 1)) >"$WF_STATE" """, "sh", "41")
+    asked = job(
+        STATEFUL[language],
+        language,
+        context={"state": {"count": 41}},
+        argv=argv if language is Language.COMMAND else (),
+    )
+    end = await runner.run(asked, silent)
+    assert (end.error, end.state) == (None, {"count": 42})
 
 
 @pytest.mark.parametrize("language", [Language.JAVASCRIPT, Language.TYPESCRIPT])

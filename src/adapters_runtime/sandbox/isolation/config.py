@@ -14,7 +14,7 @@ STEP_DIR = "/step"
 """The path at which a step in a mount namespace of its own sees its folder."""
 
 FOLDERS = ("work", "home", "tmp", "artifacts")
-OUTPUT, CONTEXT = "output.json", "context.json"
+OUTPUT, STATE, CONTEXT = "output.json", "state.json", "context.json"
 
 
 class SandboxConfig(NamedTuple):

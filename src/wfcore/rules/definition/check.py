@@ -37,6 +37,7 @@ from wfcore.rules.definition.values import (
     named,
     object_schema,
     read_object,
+    state,
     templates_within,
     text,
     variables,
@@ -68,6 +69,8 @@ def check_definition(
     own_name = workflow_name(own_name) if isinstance(own_name, str) else None
     reading = Reading(KINDS, findings, _declared(document), template_problems, own_name)
     reading.approver_groups = _declared(document, "approverGroups")
+    reading.state = _declared(document, "state")
+    reading.secret_state = tuple(name for name in reading.state if _is_secret(document, name))
     values = read_object(document, "", fields_of(reading, schedule_problems), findings)
     reading.check_templates()
     report_inputs(values, findings)
@@ -132,6 +135,12 @@ def _top(reading: Reading) -> Mapping[str, Field]:
         ),
         "description": Field(text(), "description", "What the workflow does, for people."),
         "variables": Field(variables, "variables", "What a start may or must give, by name."),
+        "state": Field(
+            state,
+            "state",
+            "Values of the workflow that outlive its executions, by name, like `{cursor: {default: "
+            '""}}`; steps write them to `WF_STATE`.',
+        ),
         "approverGroups": Field(
             approver_groups,
             "approver_groups",
@@ -196,6 +205,14 @@ def _starts(reading: Reading, schedule_problems: ScheduleProblems) -> Mapping[st
             "like the number of an order.",
         ),
     }
+
+
+def _is_secret(document: Json, name: str) -> bool:
+    match document:
+        case {"state": Mapping() as declared}:
+            one = declared.get(name)
+            return isinstance(one, Mapping) and one.get("secret") is True
+    return False
 
 
 def _declared(document: Json, field: str = "variables") -> Collection[str]:

@@ -1,5 +1,6 @@
 """The tree of steps: how it is read, and the steps that contain steps. FL-1, FL-2, FL-6."""
 
+import re
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any
@@ -77,7 +78,8 @@ class Reading:
     `own_name`: the workflow's name. `first`: the path of the first use of each step name.
     `kinds_of`: the kind of the step with each name (None: an unknown kind). `listed`: the earlier
     steps in the same list. `later_approvals`: the approvals further down that go back to a step, by
-    the name of that step. `on_failure`: whether these are the steps of `onFailure`.
+    the name of that step. `state`: the declared names of state, of which `secret_state` are secret.
+    `on_failure`: whether these are the steps of `onFailure`.
     """
 
     kinds: Mapping[str, StepKind]
@@ -89,6 +91,8 @@ class Reading:
     first: dict[str, str] = field(factory=dict)
     listed: tuple[str, ...] = ()
     approver_groups: Collection[str] = ()
+    state: Collection[str] = ()
+    secret_state: Collection[str] = ()
     later_approvals: dict[str, str] = field(factory=dict)
     kinds_of: dict[str, StepKind | None] = field(factory=dict)
     count: int = 0
@@ -105,14 +109,21 @@ class Reading:
             "steps": self.names.steps,
             "execution": ("id", "workflowId"),
             "trigger": TRIGGER_NAMES,
+            "state": self.state,
             **dict.fromkeys(loops),
             **({"loop": ("index",)} if loops else {}),
             **({"error": ()} if self.on_failure else {}),
         }
+        public = tuple(name for name in self.state if name not in self.secret_state)
         for path, written in self.findings.templates:
-            for message in self.template_problems(written, known):
+            names = known if _COMMAND.search(path) else {**known, "state": public}
+            for message in self.template_problems(written, names):
                 self.findings.add(path, message)
         self.findings.templates.clear()
+
+
+_COMMAND = re.compile(r"\.command\[\d+\]$")
+"""The path of an argument of a code step, whose templates see secret state, too. SV-6."""
 
 
 def read_steps(document: Json, path: str, reading: Reading) -> tuple[Step, ...]:

@@ -445,6 +445,15 @@ VARIABLE = {
     "description": Field(text(), "description", "What it is for, for people."),
 }
 
+STATE = {
+    "type": VARIABLE["type"],
+    "default": Field(_anything, "default", "Its value until somebody sets one. Default: null."),
+    "secret": Field(
+        boolean, "secret", "`true`: only code steps read it, and its value is shown nowhere."
+    ),
+    "description": VARIABLE["description"],
+}
+
 retry: Check = record(Retry, RETRY)
 
 CHANNELS = list_of(
@@ -458,27 +467,34 @@ CHANNELS = list_of(
 """Names of channels: `mail`, or channels that the operator set up. NT-2."""
 
 
-@accepting(
-    {
+def _declarations(fields: Mapping[str, Field]) -> Check:
+    """A check for declarations by name, each with *fields*."""
+
+    def check(document: Json, path: str, findings: Findings) -> Any:
+        if not isinstance(document, Mapping):
+            return findings.wrong(path, "an object of declarations by name", document)
+        return {
+            name: _declaration(fields, name, declared, below(path, name), findings)
+            for name, declared in document.items()
+        }
+
+    schema: Schema = {
         "type": "object",
         "propertyNames": variable_name.schema,
-        "additionalProperties": object_schema(VARIABLE),
+        "additionalProperties": object_schema(fields),
     }
-)
-def variables(document: Json, path: str, findings: Findings) -> Any:
-    """The declarations, by name."""
-    if not isinstance(document, Mapping):
-        return findings.wrong(path, "an object of declarations by name", document)
-    return {
-        name: _variable(name, declared, below(path, name), findings)
-        for name, declared in document.items()
-    }
+    return Check(check, schema)
 
 
-def _variable(name: str, document: Json, path: str, findings: Findings) -> Any:
+variables, state = _declarations(VARIABLE), _declarations(STATE)
+
+
+def _declaration(
+    fields: Mapping[str, Field], name: str, document: Json, path: str, findings: Findings
+) -> Any:
     before = len(findings.problems)
     variable_name(name, path, findings)
-    values = read_object(document, path, VARIABLE, findings)
+    values = read_object(document, path, fields, findings)
     type = values.get("type", VariableType.STRING)
     if type is not None and "default" in values and not fits(type, values["default"]):
         where = below(path, "default")
@@ -486,6 +502,8 @@ def _variable(name: str, document: Json, path: str, findings: Findings) -> Any:
     default = values.get("default")
     if isinstance(default, str) and "\0" in default:
         findings.add(below(path, "default"), NO_NUL)
+    if fields is STATE and values.get("secret") and default:
+        findings.add(below(path, "default"), "must be empty: the definition's text is no secret")
     if len(findings.problems) > before:
         return None
     return Variable(name, has_default="default" in values, **values)

@@ -189,7 +189,7 @@ _NOWHERE = Reading(KINDS, Findings(), (), believed_template)
 
 _SHAPES: Mapping[object, _Shape] = {
     Definition: _shape(fields_of(_NOWHERE)),
-    Variable: _shape(VARIABLE),
+    Variable: _shape(VARIABLE),  # and `state`, which has fewer fields
     Retry: _shape(RETRY),
     Column: _shape(COLUMN),
     GroupSpec: _shape(GROUP),

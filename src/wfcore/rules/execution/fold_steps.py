@@ -266,12 +266,15 @@ def open_questions(results: Mapping[str, StepResult]) -> Mapping[str, str]:
     return found
 
 
-def completed(name: str, before: StepResult, now: EpochMs) -> StepChange:
-    """The completion of the step."""
+def completed(
+    name: str, before: StepResult, now: EpochMs, state: tuple[str, ...] = ()
+) -> StepChange:
+    """The completion of the step, which wrote the names *state*."""
     result = closed(before, StepStatus.COMPLETED, now, None)
     data: JsonObject = {"step": name, "duration": result.duration_ms}
     if result.model is not None:
         data = {**data, "model": result.model}
+    data = {**data, "state": list(state)} if state else data
     return StepChange(result, ((EventKind.STEP_COMPLETED, data),))
 
 
@@ -350,7 +353,7 @@ def _skipped(before: None, fact: facts.StepSkipped, now: EpochMs) -> StepChange:
 
 def _done(before: StepResult, fact: facts.StepDone, now: EpochMs) -> StepChange:
     result = evolve(before, output=fact.output, items=None, steps=fact.steps)
-    return completed(fact.step_name, result, now)
+    return completed(fact.step_name, result, now, fact.state)
 
 
 def _usage_recorded(before: StepResult, fact: facts.UsageRecorded, now: EpochMs) -> StepChange:

@@ -164,12 +164,13 @@ class StepSkipped(StepFact):
 class StepDone(StepFact):
     """
     The step ended well. `steps` as in `StepSkipped`. `size`: the characters of JSON that the output
-    has; None: not counted yet.
+    has; None: not counted yet. `state`: the names of the workflow's state that the step wrote.
     """
 
     output: Json = None
     steps: int = 1
     size: int | None = field(default=None, eq=False)
+    state: tuple[str, ...] = ()
 
 
 @frozen

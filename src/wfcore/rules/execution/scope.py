@@ -35,7 +35,8 @@ def scope(definition: Definition, run: Execution, prefix: str = "") -> Names:
     The names visible to templates where keys begin with *prefix*. FL-2.
 
     A step that has not begun is not visible, unless the container around it has ended without it,
-    or the execution is going to fail: then its `onFailure` steps see the `error`, too. EX-31.
+    or the execution is going to fail: then its `onFailure` steps see the `error`, too. EX-31. The
+    caller knows the workflow's `state`, which is empty here. SV-2.
     """
     steps: dict[str, Json] = {}
     _see(steps, definition.frames[""], run, "")
@@ -44,6 +45,7 @@ def scope(definition: Definition, run: Execution, prefix: str = "") -> Names:
         "steps": steps,
         "execution": {"id": run.id, "workflowId": run.workflow_id},
         "trigger": trigger_of(run),
+        "state": {},
     }
     if run.failing is not None:
         for named in definition.frames[""]:

@@ -106,6 +106,9 @@ def _approvals() -> st.SearchStrategy[Approval]:
 
 _workflows = st.builds(make.workflow, ids, name=names, owner_id=owners)
 _shares = st.builds(make.share, ids, owners, permission=st.sampled_from(Permission))
+_states = st.builds(
+    make.workflow_state, ids, values=st.sampled_from(({}, {"cursor": "c"}, {"n": 1}))
+)
 _webhooks = st.builds(make.webhook, ids, owner_id=owners, workflow_id=flows, created_at=moments)
 _sessions = st.builds(make.session, ids, created_at=moments)
 _logins = st.builds(make.login, ids, last_failure_at=moments)
@@ -125,6 +128,7 @@ RECORDS: st.SearchStrategy[Any] = st.one_of(
     _executions(),
     st.builds(make.event, st.integers(1, 3), runs),
     _shares,
+    _states,
     _webhooks,
     st.builds(make.replay, ids, created_at=st.sampled_from((NOW, NOW + DAY - 1, NOW + DAY))),
     st.builds(make.artifact, ids, execution_id=runs, created_at=moments),
@@ -153,7 +157,7 @@ RECORDS: st.SearchStrategy[Any] = st.one_of(
 """Records of every kind that may be put, few enough for units to collide."""
 GOING: st.SearchStrategy[Any] = st.one_of(
     _execution(),
-    *(_workflows, _shares, _webhooks, _sessions, _logins, _login_links),
+    *(_workflows, _shares, _states, _webhooks, _sessions, _logins, _login_links),
     *(_triggers, _timers, _nodes),
 )
 """Records of the kinds that may be deleted or purged."""

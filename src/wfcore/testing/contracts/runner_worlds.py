@@ -11,6 +11,7 @@ from wfcore.testing.contracts.steps import Lines, job, silent
 
 _NAMES = {
     *("WF_CONTEXT", "WF_OUTPUT", "WF_ARTIFACTS", "WF_EXECUTION_ID", "WF_STEP_NAME", "WF_ATTEMPT"),
+    "WF_STATE",
     *("PATH", "LANG", "HOME", "TMPDIR"),
 }
 _SHOW_ENVIRONMENT = "import json, os; print(json.dumps(dict(os.environ)))"
@@ -92,6 +93,47 @@ open("real", "w").write("1")
         )
         assert end.lines == (("stdout", "seen\n"),)
         assert (await runner.run(job("print(1)"), silent)).output == 1
+
+    async def test_state_file(self, runner: StepRunner) -> None:
+        """
+        There is no file at WF_STATE at first; an object that the step writes there is its state,
+        and the output is what it would be without. SV-3.
+        """
+        source = """
+import os
+path = os.environ["WF_STATE"]
+assert not os.path.exists(path)
+open(path, "w").write('{"cursor": "ü", "gone": null}')
+print("printed")
+"""
+        end = await runner.run(job(source), silent)
+        assert (end.state, end.output) == ({"cursor": "ü", "gone": None}, "printed")
+        end = await runner.run(job("print(1)"), silent)
+        assert (end.state, end.output) == (None, 1)
+
+    @pytest.mark.parametrize("given_text", ["", "[1]", "{", '{"a": NaN}', '{"a": 1e400}'])
+    async def test_unusable_state_file(self, runner: StepRunner, given_text: str) -> None:
+        """A WF_STATE that is not one strict JSON object fails the step by its name. SV-3."""
+        source = f"import os; open(os.environ['WF_STATE'], 'w').write({given_text!r}); print(1)"
+        end = await runner.run(job(source), silent)
+        assert (end.state, end.output, end.permanent) == (None, None, True)
+        assert "WF_STATE" in (end.error or "")
+
+    async def test_state_of_a_failure(self, runner: StepRunner) -> None:
+        """The state of an attempt that fails is dropped. SV-3."""
+        source = "import os; open(os.environ['WF_STATE'], 'w').write('{}'); raise SystemExit(3)"
+        end = await runner.run(job(source), silent)
+        assert (end.state, end.error is None) == (None, False)
+
+    async def test_linked_state_file(self, runner: StepRunner) -> None:
+        """WF_STATE is never read through a link."""
+        source = """
+import os
+open("real", "w").write("{}")
+os.symlink(os.path.abspath("real"), os.environ["WF_STATE"])
+"""
+        end = await runner.run(job(source), silent)
+        assert (end.state, end.error) == (None, "WF_STATE is a link; it must be a regular file")
 
     async def test_oversized_output_file(self, runner: StepRunner) -> None:
         """A WF_OUTPUT over the limit fails the step."""

@@ -276,6 +276,9 @@ TRIGGER = make.trigger(
 SCHEDULE = make.trigger(spec=Schedule("0 9 * * 1-5", "Europe/Berlin", Missed.ONCE))
 TIMER = make.timer("trg_1<exec_1", cause="exec_1", depth=3)
 SIGNING_KEYS = make.signing_keys("new" * 14, "old" * 14, retired=("0a1b2c3d",))
+STATE = make.workflow_state(
+    values={"ü": [1, None, 2**53], "token": "t" * 70_000}, secrets=("token",)
+)
 NODE = make.node(able=("label:gpu", "language:lua"), draining=True)
 REPLAY = make.replay(key="k" * 255)
 
@@ -287,6 +290,7 @@ CHANGING = (
     LOGIN_LINK,
     SHARE,
     WORKFLOW,
+    STATE,
     EXECUTION,
     APPROVAL,
     ARTIFACT,

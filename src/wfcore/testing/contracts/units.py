@@ -14,7 +14,7 @@ from wfcore.model.event import EventKind
 from wfcore.model.execution import Execution, Replay
 from wfcore.model.page import PageRequest
 from wfcore.model.webhook import Webhook
-from wfcore.model.workflow import DefinitionSnapshot, Workflow
+from wfcore.model.workflow import DefinitionSnapshot, Workflow, WorkflowState
 from wfcore.ports.records import ApprovalFilter, ExecutionFilter
 from wfcore.ports.store import Store, Unit
 from wfcore.testing import builders as make
@@ -331,11 +331,14 @@ class UnitContract:
             assert found.id == "wf_3"
             assert await view.workflows.by_name("acc_3", "Refunds") is None
 
-    async def test_deleting_a_workflow_takes_its_shares_and_leaves_its_definitions(
+    async def test_deleting_a_workflow_takes_shares_and_state_and_leaves_definitions(
         self, store: Store
     ) -> None:
-        """Deleting a workflow compares the version and deletes the shares. The snapshots stay."""
-        await keep(store, make.workflow(), make.share(), make.snapshot())
+        """
+        Deleting a workflow compares the version and deletes its shares and its state. The snapshots
+        stay.
+        """
+        await keep(store, make.workflow(), make.share(), make.workflow_state(), make.snapshot())
         async with store.unit() as unit:
             unit.delete(make.workflow(version=7))
             with pytest.raises(Stale):
@@ -347,6 +350,7 @@ class UnitContract:
         async with store.view() as view:
             assert await view.get(Workflow, "wf_1") is None
             assert await view.get(Share, "wf_1", "acc_2") is None
+            assert await view.get(WorkflowState, "wf_1") is None
             assert list(await view.shares.of_workflow("wf_1")) == []
             assert await view.get(DefinitionSnapshot, "wf_1", 1) is not None
 

@@ -38,6 +38,8 @@ OPERATIONS: Final[Mapping[str, Operation[Any]]] = {
     "workflow.versions": workflows.list_versions,
     "workflow.export": workflows.export_workflow,
     "workflow.rollback": workflows.roll_back_workflow,
+    "workflow.state": workflows.read_state,
+    "workflow.set-state": workflows.set_state,
     "trigger.list": workflows.list_triggers,
     "trigger.pause": workflows.pause_trigger,
     "trigger.resume": workflows.resume_trigger,

@@ -1,13 +1,16 @@
 """Operations on workflows and on the triggers of their definitions."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 
 from wfcore.model.access import Permission
+from wfcore.model.json import Json
 from wfcore.model.page import PageRequest
 from wfcore.model.trigger import TriggerRow
 from wfcore.model.workflow import Definition
 from wfcore.rules.definition.review import doubtful_people
+from wfcore.rules.state import StateRow, dropped_text
+from wfcore.rules.variables import parse_text
 from wfcore.time import EpochMs
 from wfcore.usecases.administration import lookup
 from wfcore.usecases.administration.operator import (
@@ -17,23 +20,28 @@ from wfcore.usecases.administration.operator import (
     listed,
     shown,
 )
-from wfcore.usecases.workflows import backfilling, browsing, triggers, versions, workflows
+from wfcore.usecases.workflows import backfilling, browsing, state, triggers, versions, workflows
 from wfcore.usecases.workflows.backfilling import BackfillResult
+from wfcore.usecases.workflows.state import dropped_state
 from wfcore.usecases.workflows.workflows import WorkflowRow
 from wfcore.wire.converter import plain
 from wfcore.wire.operating import version_view
-from wfcore.wire.workflows import trigger_view, workflow_view
+from wfcore.wire.workflows import state_view, trigger_view, workflow_view
+
+NO_VALUES: Mapping[str, str] = {}
 
 
 async def apply_workflow(at: Operator, owner: str, text: str) -> Answer:
     """Create a workflow, or update the owner's workflow of that name, by YAML or JSON."""
     account = await lookup.account(at.services, owner, "owner")
     definition = await _read(at, text)
+    dropped = await dropped_state(at.services, account.id, definition)
     applied = await workflows.apply_workflow(
         at.services, account.id, definition, at.origin, source=text
     )
     done: Answer = {"id": applied.id, "name": applied.name, "version": applied.revision}
     warnings = [*at.warnings(definition), *doubtful_people(definition)]
+    warnings += [dropped_text(dropped)] if dropped else []
     return {**done, "warnings": warnings} if warnings else done
 
 
@@ -135,6 +143,36 @@ async def roll_back_workflow(at: Operator, workflow: str, to: int) -> Answer:
     found = (await lookup.workflow(at.services, workflow)).workflow
     applied = await versions.roll_back_workflow(at.services, found.id, to, at.origin)
     return {"id": applied.id, "name": applied.name, "version": applied.revision}
+
+
+async def read_state(at: Operator, workflow: str) -> Answer:
+    """The state of a workflow: its values by name; of secret names, whether there is a value."""
+    found = (await lookup.workflow(at.services, workflow)).workflow
+    return _state(found.id, await state.read_state(at.services, None, found.id))
+
+
+async def set_state(
+    at: Operator,
+    workflow: str,
+    values: Mapping[str, str] = NO_VALUES,
+    reset: Sequence[str] = (),
+) -> Answer:
+    """
+    Set values of a workflow's state, given as text, JSON where a name's type is not string; `reset`
+    puts names back to their defaults.
+    """
+    found = await lookup.workflow(at.services, workflow)
+    declared = found.definition.state
+    given: dict[str, Json] = {
+        name: parse_text(declared.get(name), text, "state") for name, text in values.items()
+    }
+    given |= dict.fromkeys(reset)
+    id = found.workflow.id
+    return _state(id, await state.set_state(at.services, None, id, given, at.origin))
+
+
+def _state(workflow_id: str, rows: Sequence[StateRow]) -> Answer:
+    return shown(state_view(workflow_id, rows))
 
 
 async def list_triggers(at: Operator, workflow: str | None = None, limit: int = 50) -> Answer:

@@ -29,6 +29,7 @@ from wfcore.usecases.executions.idempotency import Idempotency, IdempotencyRecor
 from wfcore.usecases.notices.telling import tell_outcome
 from wfcore.usecases.reading import execution_of
 from wfcore.usecases.services import Services
+from wfcore.usecases.state import state_of, with_state
 from wfcore.usecases.unit_of_work import (
     definition_of,
     execution_for,
@@ -209,9 +210,10 @@ async def enqueue(
         unit, render, workflow, start, id, now, about, revision=revision
     )
     most = services.policy.facts_at_once
+    seeing = with_state(render, await state_of(unit, workflow.id, definition))
 
     def turn(new_id: NewId, people: People | None) -> Outcome[Execution]:
-        return begun_alone(accepted, definition, now, render, new_id, most, people)
+        return begun_alone(accepted, definition, now, seeing, new_id, most, people)
 
     begun = await acquainted(services, unit, workflow.id, now, turn)
     if begun is accepted:

@@ -33,6 +33,7 @@ from wfcore.rules.masking import (
     secrets_of,
 )
 from wfcore.rules.named_secrets import SecretMissing, secrets_for
+from wfcore.rules.state import NO_STATE, SeenState
 from wfcore.rules.variables import environment
 from wfcore.time import EpochMs
 from wfcore.usecases.services import Services
@@ -58,6 +59,7 @@ def job_for(
     definition: Definition,
     begun: StartStep,
     secrets: Mapping[str, str],
+    state: SeenState = NO_STATE,
 ) -> Job:
     """
     The job of one attempt, under the lease on *run*, with *secrets* in its environment. Raises
@@ -65,7 +67,12 @@ def job_for(
     """
     key = begun.step_name
     step = definition.step(name_of(key))
-    names = scope(definition, run, prefix_of(key))
+    code = isinstance(step, CodeStep)
+    names = {
+        **scope(definition, run, prefix_of(key)),
+        "state": state.values if code else state.shown,
+    }
+    hidden = (*secrets.values(), *state.secret_texts)
     if isinstance(step, AiStep):
         return AiJob(
             execution_id=run.id,
@@ -95,8 +102,8 @@ def job_for(
         log=True,
         monitored=run.monitored,
         postponed=begun.postponed,
-        hidden=secrets_of(secrets.values()) if secrets else NO_SECRETS,
-        hidden_in_names=secret_values(run, secrets.values()),
+        hidden=secrets_of(hidden) if hidden else NO_SECRETS,
+        hidden_in_names=secret_values(run, hidden),
     )
 
 
@@ -346,7 +353,8 @@ def _end_fact(
     run: Execution, definition: Definition, step_name: str, end: StepEnd, now: EpochMs
 ) -> facts.Fact:
     if end.error is None:
-        return facts.StepDone(step_name, end.output, size=end.size)
+        written = tuple(sorted(end.state or ()))
+        return facts.StepDone(step_name, end.output, size=end.size, state=written)
     step = definition.step(name_of(step_name))
     error = mask_shortened(end.error, secret_values(run))
     return after_failure(

@@ -26,6 +26,7 @@ from wfcore.rules.execution.scope import name_of
 from wfcore.rules.limits import KIB
 from wfcore.rules.masking import NO_SECRETS, Secrets, secret_values
 from wfcore.rules.named_secrets import SecretMissing
+from wfcore.rules.state import SeenState
 from wfcore.time import EpochMs
 from wfcore.usecases.approvals.acquainting import acquainted
 from wfcore.usecases.executions.children import interrupted_too_long, start_children
@@ -46,10 +47,12 @@ from wfcore.usecases.executions.step_jobs import (
     with_names_masked,
     without_secrets,
 )
+from wfcore.usecases.executions.writing_state import is_completed, written_state
 from wfcore.usecases.notices.mails import send_mails
 from wfcore.usecases.notices.telling import tell_outcome
 from wfcore.usecases.reading import execution_of, held_outputs
 from wfcore.usecases.services import Services
+from wfcore.usecases.state import committed_state, state_of, with_state
 from wfcore.usecases.unit_of_work import definition_of, notify, retried, stage
 
 _ASIDE = 64 * KIB
@@ -207,7 +210,7 @@ async def complete_step(
         large = (end.size or 0) + sum(len(text) for _, text in end.lines) > _ASIDE
         mask = partial(without_secrets, end, hidden)
         end = await services.offload(mask) if large else mask()
-    definition, outcome = await _complete(services, lease, step_name, end, which, go_on)
+    definition, outcome = await _complete(services, lease, step_name, end, which, go_on, hidden)
     return await _work(services, lease, definition, outcome)
 
 
@@ -219,13 +222,15 @@ async def _complete(
     end: StepEnd,
     which: tuple[int | None, int | None],
     go_on: bool,
+    hidden: Secrets = NO_SECRETS,
 ) -> tuple[Definition, Outcome[Execution]]:
     now = services.store.now()
     async with services.store.unit() as unit:
         run, definition = await _held(unit, lease)
         if not _runs(run, step_name, *which):
             return definition, _in_flight(await _confirmed(unit, lease, run))
-        end = with_names_masked(end, secret_values(run))
+        written = await written_state(unit, run, definition, end, hidden)
+        end = with_names_masked(written.end, secret_values(run))
         if end.files:
             kept = await unit.artifacts.of_execution(run.id)
             end = fitting(end, room_for(run, kept, end.error is not None))
@@ -238,9 +243,14 @@ async def _complete(
                 unit.log(line)
         told = announce(run, [created(step_name, file) for file in files], now)
         ended = end_facts(told.record, definition, step_name, end, now)
-        outcome = await _proceed(services, unit, told.record, definition, now, *ended)
+        state = await state_of(unit, run.workflow_id, definition, written.state)
+        outcome = await _proceed(services, unit, told.record, definition, now, *ended, state=state)
+        if not is_completed(outcome, step_name) and written.state is not None:
+            outcome = await _proceed(services, unit, told.record, definition, now, *ended)
         if not go_on and any(isinstance(effect, StartStep) for effect in outcome.effects):
             outcome = handed_back(told.record, ended, now)
+        if is_completed(outcome, step_name) and written.state is not None:
+            unit.put(written.state)
         outcome = evolve(outcome, events=(*told.events, *outcome.events))
         outcome = await _collected(services, unit, outcome, now, left)
         await _commit(unit, lease)
@@ -426,13 +436,15 @@ async def _proceed(
     definition: Definition,
     now: EpochMs,
     *first: facts.Fact,
+    state: SeenState | None = None,
 ) -> Outcome[Execution]:
     """
     Advance *run* as far as possible without a worker; children that were interrupted for too long
-    are ended. EX-26.
+    are ended. EX-26. *state*: the workflow's state; None: the state is read.
     """
     late = await interrupted_too_long(unit, run, now)
-    render, most = services.templates.render, services.policy.facts_at_once
+    state = state or await state_of(unit, run.workflow_id, definition)
+    render, most = with_state(services.templates.render, state), services.policy.facts_at_once
 
     def turn(new_id: NewId, people: People | None) -> Outcome[Execution]:
         came = *first, *late
@@ -474,10 +486,11 @@ async def _job(services: Services, run: Execution, definition: Definition, begun
     """
     step = definition.step(name_of(begun.step_name))
     secrets = await named_secrets(services, run, step)
+    state = await committed_state(services, run, definition)
     if isinstance(step, CodeStep):
         run = await held_outputs(services, run)
     while True:
         try:
-            return job_for(services.templates, run, definition, begun, secrets)
+            return job_for(services.templates, run, definition, begun, secrets, state)
         except NotRead as missed:
             run = await held_outputs(services, run, {missed.key})

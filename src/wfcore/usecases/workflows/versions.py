@@ -16,6 +16,7 @@ from wfcore.rules.definition.written import text_of
 from wfcore.usecases.audit.auditing import UNKNOWN, Origin
 from wfcore.usecases.services import Services
 from wfcore.usecases.workflows.browsing import MOST_VERSIONS
+from wfcore.usecases.workflows.state import redeclared_state
 from wfcore.usecases.workflows.workflows import (
     apply_workflow,
     beyond_owner,
@@ -59,10 +60,11 @@ async def preview_workflow(
         owner = await view.get(Account, owner_id)
         if owner is None:
             raise NotFound("Account")
-        unknown = await nobodies(services, view, definition)
-        if lacking := (*beyond_owner(definition, owner), *unknown):
-            raise InvalidDefinition(lacking)
         old = await view.workflows.by_name(owner_id, definition.name)
+        state = await redeclared_state(view, old, definition) if old else None
+        lacking = (*beyond_owner(definition, owner), *await nobodies(services, view, definition))
+        if problems := (*lacking, *(state.problems if state else ())):
+            raise InvalidDefinition(problems)
         before = await _snapshot(view, old.id, old.revision) if old else None
     return await services.offload(partial(_compared, definition, source, before))
 

@@ -39,6 +39,7 @@ from wfcore.usecases.notices.telling import tell_disabled
 from wfcore.usecases.people import met
 from wfcore.usecases.services import Services
 from wfcore.usecases.unit_of_work import definition_of, retried, workflow_for
+from wfcore.usecases.workflows.state import redeclared_state
 from wfcore.usecases.workflows.triggers import arrange, triggers_of, wanted_triggers
 
 
@@ -102,8 +103,9 @@ async def apply_workflow(
 
     Raises `NotFound` for the account, `Conflict` if *after* is not the present version,
     `InvalidDefinition` for every mistake, for triggers that the account cannot have, for secrets
-    that the account lacks (SC-7), for masks in the place of secrets (SC-9), and for packages of a
-    step that cannot be installed (PK-3); in that case nothing is stored.
+    that the account lacks (SC-7), for masks in the place of secrets (SC-9), for values of the state
+    that the definition does not admit (SV-5), and for packages of a step that cannot be installed
+    (PK-3); in that case nothing is stored.
     """
     definition = await checked_definition(services, definition)
     if needs_of(definition):
@@ -183,16 +185,21 @@ async def _apply(
             return old
         else:
             workflow = evolve(old, revision=old.revision + 1, updated_at=now)
+        state = await redeclared_state(unit, workflow, definition)
         unit.put(workflow)  # first: a chain may be behind the workflow itself
         wanted, wrong = await wanted_triggers(services, unit, owner, workflow, definition)
-        if problems := (*lacking, *wrong):
+        if problems := (*lacking, *wrong, *(state.problems if state else ())):
             raise InvalidDefinition(problems)
+        if state is not None:  # also unchanged: who writes by the older declaration writes again
+            unit.put(state.state)
         unit.put(DefinitionSnapshot(workflow.id, workflow.revision, definition, source))
         due = await arrange(services, unit, workflow, wanted, now)
         if (before.concurrency if before else None) != definition.concurrency:
             limit = definition.concurrency
             unit.limit_group(workflow.id, limit.limit if limit is not None else None)
         about: JsonObject = {"workflowVersion": workflow.revision}
+        if state is not None and state.dropped:
+            about = {**about, "droppedState": state.dropped}
         note(services, unit, "workflow.apply", who or Principal(owner), workflow.id, origin, about)
         await unit.commit()
     if due:

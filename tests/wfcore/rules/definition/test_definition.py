@@ -132,7 +132,8 @@ def test_templates_see_only_what_comes_before(definition: Definition) -> None:
         if "steps" not in known:  # inputs of a trigger
             assert known == {"trigger": TRIGGER_NAMES}
             return ()
-        loops = known.keys() - {"variables", "steps", "execution", "trigger", "loop", "error"}
+        always = {"variables", "steps", "execution", "trigger", "state"}
+        loops = known.keys() - always - {"loop", "error"}
         assert ("loop" in known) is bool(loops)
         assert {*(known["variables"] or ())} == {*definition.variables, *loops}
         asked.append((set(known["steps"] or ()), loops))

@@ -51,8 +51,8 @@ DOCUMENTS: list[tuple[Any, str]] = [
     (
         {"name": "W", "stps": [], "steps": [CODE]},
         "stps: unknown field; did you mean steps? "
-        "known: name, description, variables, approverGroups, steps, output, budget, onInterrupt, "
-        "onFailure, notifyOnFailure, triggers, concurrency, reference",
+        "known: name, description, variables, state, approverGroups, steps, output, budget, "
+        "onInterrupt, onFailure, notifyOnFailure, triggers, concurrency, reference",
     ),
     (
         {"name": "W", "steps": [CODE], "output": {"a": ["{{ steps.ask }}"]}},
@@ -199,7 +199,7 @@ STEPS: list[tuple[Any, str]] = [
     (
         approval(groups=[{**GROUP, "rows": [{"a": {"b": "{{ nope }}"}}]}]),
         "steps[1].groups[0].rows[0].a.b: unknown name nope; "
-        "known: execution, steps, trigger, variables",
+        "known: execution, state, steps, trigger, variables",
     ),
     (
         approval(groups=[{**GROUP, "rowKey": "no", "columns": [{"key": "id"}]}]),
@@ -304,7 +304,8 @@ LISTS: list[tuple[Any, list[str]]] = [
             "steps[0].command[1]: must not have NUL characters",
             "steps[0].command[2]: must be text, not a number",
             "steps[0].source: is not for language command; use command",
-            "steps[0].command[3]: unknown name x; known: execution, steps, trigger, variables",
+            "steps[0].command[3]: unknown name x; "
+            "known: execution, state, steps, trigger, variables",
         ],
     ),
     (
@@ -321,7 +322,7 @@ LISTS: list[tuple[Any, list[str]]] = [
         [
             "name: must be text, not a number",
             "description: must be text, not a number",
-            "output.a: unknown name x; known: execution, steps, trigger, variables",
+            "output.a: unknown name x; known: execution, state, steps, trigger, variables",
         ],
     ),
 ]

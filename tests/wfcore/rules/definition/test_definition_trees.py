@@ -138,7 +138,7 @@ MISTAKES: list[tuple[Any, str]] = [
     ),
     (
         flow({**loop(CODE), "items": ["{{ item }}"]}),
-        "steps[0].items[0]: unknown name item; known: execution, steps, trigger, variables",
+        "steps[0].items[0]: unknown name item; known: execution, state, steps, trigger, variables",
     ),
     (
         flow(loop(CODE), code("after", when="{{ steps.fetch.output }}")),
@@ -146,7 +146,7 @@ MISTAKES: list[tuple[Any, str]] = [
     ),
     (
         flow(loop(CODE), output="{{ item }}"),
-        "output: unknown name item; known: execution, steps, trigger, variables",
+        "output: unknown name item; known: execution, state, steps, trigger, variables",
     ),
     (
         flow(child(workflow="W")),
@@ -159,7 +159,8 @@ MISTAKES: list[tuple[Any, str]] = [
     (flow(child(inputs=[])), "steps[0].inputs: must be an object, not a list"),
     (
         flow(child(inputs={"a": ["{{ nope }}"]})),
-        "steps[0].inputs.a[0]: unknown name nope; known: execution, steps, trigger, variables",
+        "steps[0].inputs.a[0]: unknown name nope; "
+        "known: execution, state, steps, trigger, variables",
     ),
     (nested(8), f"{inside(8)}: is nested too deep: steps at more than 8 levels"),
     (

@@ -91,8 +91,8 @@ IN_ROW = {**AROUND, "first": seen("f1"), "inner": seen(None, "RUNNING")}
 )
 def test_a_frame_sees_itself_and_what_is_around_it(prefix: str, expected) -> None:
     """FL-2: of other rounds nothing; the innermost item goes over a variable of its name."""
-    trigger = trigger_of(RUN)
-    assert scope(TREE, RUN, prefix) == {**expected, "execution": ABOUT, "trigger": trigger}
+    names = {"trigger": trigger_of(RUN), "state": {}}
+    assert scope(TREE, RUN, prefix) == {**expected, **names, "execution": ABOUT}
 
 
 def test_every_name_of_a_trigger_is_always_there() -> None:
