@@ -18,6 +18,7 @@ from bench import (
     console,
     contained,
     dispatch,
+    given,
     growth,
     http,
     kit,
@@ -280,6 +281,13 @@ def payloads_rows(report: Report, folder: Path) -> None:
             report.plain(what, f"{found['context MB']:.0f} MB")
 
 
+def given_rows(report: Report, folder: Path) -> None:
+    """The begin of a step beside many large files, which are not copied."""
+    with_files, without = given.begins_ms(folder)
+    what = "a step that reads 200 files of 1 MB begins / one that reads none"
+    report.at_most(what, f"{with_files:.1f} ms", f"{without:.1f} ms", with_files / without, 1.2)
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m bench", description=__doc__)
     parser.add_argument(
@@ -384,6 +392,7 @@ PARTS: Mapping[str, Callable[[Report, argparse.Namespace, Path], None]] = {
     "kit": lambda report, asked, folder: kit_rows(report),
     "contained": lambda report, asked, folder: contained_rows(report, asked.seconds),
     "engine": lambda report, asked, folder: engine_rows(report, asked.seconds, folder),
+    "given": lambda report, asked, folder: given_rows(report, folder),
     "light": lambda report, asked, folder: light_rows(report, asked.seconds, folder),
     "store": lambda report, asked, folder: store_rows(report, asked.seconds, folder, asked.long),
     "postgres": lambda report, asked, folder: postgres_rows(report, asked.seconds, asked.long),

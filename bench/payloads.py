@@ -22,6 +22,7 @@ import orjson
 
 from adapters_http.app import create_app
 from adapters_runtime.code.environment import files
+from adapters_runtime.sandbox.step_folders import StepFolder
 from adapters_store.postgres.connection import close_pool, lent, open_pool
 from adapters_store.sql.sealing import AeadSealer, new_key
 from bench.postgres import new_database
@@ -196,7 +197,7 @@ async def _context_file(system: System, id: str) -> None:
         definition = await definition_of(view, run.workflow_id, run.revision)
     job = job_for(services.templates, run, definition, StartStep("s0", 1), {})
     assert isinstance(job, StepJob)
-    assert sum(map(len, files(job).values())) > STEPS * EACH // 2
+    assert sum(map(len, files(job, StepFolder.at("/step")).values())) > STEPS * EACH // 2
 
 
 async def _bytes_ms(where: list[str]) -> float:

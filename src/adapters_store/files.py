@@ -46,6 +46,10 @@ class LocalFiles:
         """
         return await asyncio.to_thread(self._copy, storage_key, execution_id, artifact_id)
 
+    def local_path(self, storage_key: str) -> str:
+        """The path of the file. Raises `NotFound`."""
+        return str(self._path(storage_key))
+
     async def read(self, storage_key: str, start: int, end: int) -> AsyncIterator[bytes]:
         """The bytes [*start*, *end*) in chunks of 64 KiB. Raises `NotFound`."""
         descriptor = await asyncio.to_thread(self._open, storage_key)

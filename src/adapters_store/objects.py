@@ -86,6 +86,9 @@ class ObjectFiles:
             raise _fault(error) from error
         return key
 
+    def local_path(self, storage_key: str) -> None:
+        """Returns None: an object is no file of this machine."""
+
     async def read(self, storage_key: str, start: int, end: int) -> AsyncIterator[bytes]:
         """The bytes [*start*, *end*) in chunks of 1 MiB. Raises `NotFound`, `StoreUnavailable`."""
         try:

@@ -17,12 +17,14 @@ from adapters_http.downloads import output_response
 from adapters_http.request import Request
 from wfcore.errors import NotFound
 from wfcore.model.event import Event
-from wfcore.model.execution import Execution, StepResult
+from wfcore.model.execution import Artifact, Execution, StepResult
+from wfcore.rules.execution.given_files import FilesUnavailable
 from wfcore.rules.execution.scope import name_of, prefix_of, scope
 from wfcore.rules.explain.progress import ProgressRow, key_of, rounds_of
 from wfcore.rules.masking import mask, secret_values
 from wfcore.usecases.executions.browsing import ExecutionDetail
 from wfcore.usecases.executions.executions import read_execution, read_logs
+from wfcore.usecases.executions.given_files import given_files
 from wfcore.usecases.reading import outputs_of
 from wfcore.wire.common import disposition
 from wfcore.wire.converter import plain
@@ -33,6 +35,8 @@ LINES, LONGEST = 200, 2_000
 """The most events with output lines on a page, and the most characters of a line."""
 MOST_ROUNDS = 1_000
 """The most squares in the picture of a loop."""
+MOST_GIVEN = 200
+"""The most files of earlier steps on a page."""
 
 
 @frozen
@@ -54,12 +58,25 @@ class Round:
 
 
 @frozen
+class GivenArtifact:
+    """
+    A file of an earlier step that a step reads. `path`: below `WF_FILES`. `is_linked`: whether the
+    reader may download the file.
+    """
+
+    path: str
+    artifact: Artifact
+    is_linked: bool
+
+
+@frozen
 class StepDetails:
     """
     The details of a step on its page.
 
     `key`: the key of the step's result; None: the step is in a loop, and no round was chosen.
     `view`: the view of the API. `saw`: the names of the steps whose results the step could use.
+    `given`: the files of earlier steps that the step reads; `more_given`: the number of the others.
     `item`: the item of the step's round. `sought`: the text that all `lines` contain. `last_line`:
     the number after which further lines come.
     """
@@ -74,6 +91,8 @@ class StepDetails:
     last_line: int = 0
     sought: str = ""
     saw: Sequence[str] = ()
+    given: Sequence[GivenArtifact] = ()
+    more_given: int = 0
     item: DisplayedValue | None = None
     rounds: Sequence[Round] = ()
     more_rounds: int = 0
@@ -144,6 +163,7 @@ async def _one(request: Request, whole: ExecutionDetail, row: ProgressRow, key: 
     _, found, last = await read_logs(services, who, run.id, after, key, LINES, search=sought)
     lines, more = _lines(found)
     view = step_view(run, key)
+    given = await _given(request, whole, key)
     return StepDetails(
         row,
         key,
@@ -155,8 +175,26 @@ async def _one(request: Request, whole: ExecutionDetail, row: ProgressRow, key: 
         more or last,
         sought,
         _saw(whole, key),
+        given[:MOST_GIVEN],
+        max(0, len(given) - MOST_GIVEN),
         _item(run, key) if whole.definition else None,
     )
+
+
+async def _given(request: Request, whole: ExecutionDetail, key: str) -> Sequence[GivenArtifact]:
+    """The files that the step reads; nothing if the execution that left them was deleted. FI-3."""
+    if whole.definition is None:
+        return ()
+    try:
+        folders = await given_files(request.services, whole.run, whole.definition, key)
+    except FilesUnavailable:
+        return ()
+    visible = {whole.run.id, *whole.children}
+    return [
+        GivenArtifact(f"{folder.step}/{path}", one, one.execution_id in visible)
+        for folder in folders
+        for path, one in folder.files.items()
+    ]
 
 
 def _lines(found: Sequence[Event]) -> tuple[Sequence[OutputLine], int | None]:

@@ -11,7 +11,7 @@ import math
 import mimetypes
 import os
 import stat
-from collections.abc import Container, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from functools import cache
 from typing import Any, BinaryIO
@@ -23,6 +23,7 @@ from wfcore.errors import StoreUnavailable
 from wfcore.model.execution import RefusedFile
 from wfcore.ports.files import ArtifactFiles
 from wfcore.ports.runtime import LeftFile
+from wfcore.rules.execution.given_files import unlike
 from wfcore.rules.masking import NO_SECRETS, Secrets, mask_text
 from wfcore.rules.visible import visible_name
 
@@ -97,19 +98,9 @@ class CollectedFiles:
         found: dict[Parts, str] = {}
         taken: set[str] = set()
         for path in self.files:
-            found[path] = name = _unlike(taken, label(path, self.hidden))
+            found[path] = name = unlike(taken, label(path, self.hidden))
             taken.add(name)
         return found
-
-
-def _unlike(taken: Container[str], name: str) -> str:
-    folder, slash, last = name.rpartition("/")
-    stem, suffix = os.path.splitext(last)
-    found, number = name, 1
-    while found in taken:
-        number += 1
-        found = f"{folder}{slash}{stem} ({number}){suffix}"
-    return found
 
 
 def find(

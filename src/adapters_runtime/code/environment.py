@@ -2,8 +2,8 @@
 The environment of a code step: its program, its variables, its files and packages.
 
 The variables are `WF_VAR_*`, `WF_SECRET_*`, `WF_CONTEXT`, `WF_OUTPUT`, `WF_STATE`,
-`WF_ARTIFACTS`, `WF_EXECUTION_ID`, `WF_STEP_NAME`, `WF_ATTEMPT`; PATH, LANG and TZ of the server;
-HOME and TMPDIR of the step's own.
+`WF_ARTIFACTS`, `WF_FILES`, `WF_EXECUTION_ID`, `WF_STEP_NAME`, `WF_ATTEMPT`; PATH, LANG and TZ of
+the server; HOME and TMPDIR of the step's own.
 """
 
 import asyncio
@@ -94,6 +94,7 @@ def variables(
         "WF_EXECUTION_ID": job.execution_id,
         "WF_STEP_NAME": job.step_name,
         "WF_ATTEMPT": str(job.attempt),
+        **({"WF_FILES": folder.files} if job.step.files else {}),
     }
     for name, value in environment.items():
         if "\0" in value:
@@ -167,9 +168,9 @@ def command(argv: tuple[str, ...], path: str) -> list[str]:
     return [program, *argv[1:]]
 
 
-def files(job: StepJob) -> dict[str, bytes]:
+def files(job: StepJob, folder: StepFolder) -> dict[str, bytes]:
     """The files in the step's folder at its start, by name: context, source and more. CS-2."""
-    content = {CONTEXT: _as_json(job.context)}
+    content = {CONTEXT: _as_json({**job.context, "files": _listed(job, folder)})}
     recipe = recipes_on(job.step.runtime).get(job.step.language)
     if recipe:
         source = job.step.source
@@ -179,6 +180,22 @@ def files(job: StepJob) -> dict[str, bytes]:
         for name, text in recipe.more_files.items():
             content[name] = text.encode()
     return content
+
+
+def _listed(job: StepJob, folder: StepFolder) -> list[JsonObject]:
+    """The files of earlier steps, with their paths as the step sees them. FI-3."""
+    return [
+        {
+            "step": one.step,
+            "name": file.name,
+            "path": f"{folder.files}/{one.step}/{path}",
+            "size": file.size,
+            "sha256": file.sha256,
+            "contentType": file.content_type,
+        }
+        for one in job.files
+        for path, file in one.files.items()
+    ]
 
 
 def _as_json(context: JsonObject) -> bytes:

@@ -8,9 +8,9 @@ dead and the folder is gone.
 import asyncio
 import math
 import os
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 from functools import partial
 from pathlib import Path
 from typing import TypeVar
@@ -21,6 +21,7 @@ from adapters_runtime.code import artifacts, outputs
 from adapters_runtime.code import environment as step_environment
 from adapters_runtime.code.artifacts import UnusableArtifact
 from adapters_runtime.code.environment import CannotRun, PackageFolders
+from adapters_runtime.code.given_files import GivenFiles
 from adapters_runtime.code.languages import (
     Interpreters,
     finds_module_types,
@@ -58,7 +59,8 @@ from wfcore.ports.runtime import (
     StepEnd,
     StepJob,
 )
-from wfcore.rules.limits import ARTIFACT_BYTES, ARTIFACTS_PER_EXECUTION
+from wfcore.rules.execution.given_files import FilesUnavailable, folder_of
+from wfcore.rules.limits import ARTIFACT_BYTES, ARTIFACTS_PER_EXECUTION, FILES_BYTES
 
 _FILE_THREADS = 4
 _MAY_NOT_LISTEN = (
@@ -81,7 +83,8 @@ class StepLimits:
     run as the server's own user, the operating system counts all processes of that user, so
     `processes_of_user` is the limit then, and root has none. `disk` and `inodes`: the size of the
     step's folder if it is a file system of its own. `signals`: how many signals may be pending,
-    including timers that send signals, if the kernel counts them for the step alone.
+    including timers that send signals, if the kernel counts them for the step alone. `fetched`: the
+    bytes of fetched files that are kept for further steps.
     """
 
     memory: int = 1 << 30
@@ -97,6 +100,7 @@ class StepLimits:
     output: int = 4 * 1_048_576
     artifact: int = ARTIFACT_BYTES
     artifacts: int = ARTIFACTS_PER_EXECUTION
+    fetched: int = FILES_BYTES
 
     def of_process(self, level: str) -> dict[str, int]:
         """The limits that the kernel enforces, by their name in a job."""
@@ -121,6 +125,8 @@ class _Setup:
     spawner: Spawner
     interpreters: Interpreters
     packages: PackageFolders
+    given: GivenFiles
+    given_folders: Folders
 
 
 class CodeStepRunner:
@@ -190,6 +196,11 @@ class CodeStepRunner:
             return StepEnd(error=str(problem), permanent=True)
         except NotStarted as problem:
             return StepEnd(postponed=str(problem))
+        except FilesUnavailable as refusal:
+            return StepEnd(error=str(refusal), permanent=True)
+        except StoreUnavailable as problem:
+            reason = f"its files cannot be fetched: {problem}"
+            return StepEnd(postponed=reason, lasting=True, alone=True)
         except PackagesUnavailable as refusal:
             reason = f"its packages cannot be installed here: {refusal}"
             return StepEnd(postponed=reason, lasting=True, alone=True)
@@ -219,6 +230,8 @@ class CodeStepRunner:
             await asyncio.wait(self._running)
         self._threads.shutdown()
         if setup:
+            setup.given.close()
+            setup.given_folders.close()
             setup.folders.close()
 
     async def _setup(self) -> _Setup:
@@ -251,7 +264,10 @@ class CodeStepRunner:
         packages = PackageFolders(self._environments, copies)
         encodings = {name: self._passed_on[name] for name in _ENCODING if name in self._passed_on}
         spawner = Spawner(config, encodings)
-        return _Setup(level, folders, spawner, self._interpreters, packages)
+        # The spawner of namespaces covers the folder of steps.
+        trees = Folders(self._root) if level.name == NAMESPACE else folders
+        given = GivenFiles(self._files, trees.own, level.name, self._in_thread, limits.fetched)
+        return _Setup(level, folders, spawner, self._interpreters, packages, given, trees)
 
     def _find_interpreters(self, public: bool = False) -> Interpreters:
         return Interpreters(self._passed_on["PATH"], public, self._javascript)
@@ -260,16 +276,30 @@ class CodeStepRunner:
         is_namespaced = setup.level.name == NAMESPACE
         folder = StepFolder.at(STEP_DIR) if is_namespaced else setup.folders.next()
         try:
-            with _before_anything_runs():
-                order = await self._order(setup, folder, job)
-            ended = await setup.spawner.run(order, say)
+            async with self._given(setup, job) as tree:
+                with _before_anything_runs():
+                    order = await self._order(setup, folder, job, tree)
+                ended = await setup.spawner.run(order, say)
             end = await self._outcome(ended, order.timeout_s, job)
             return end if job.log else evolve(end, lines=outputs.lines_of(ended))
         finally:
             if not is_namespaced and not folder.remove_if_plain():
                 await uninterrupted(self._in_thread(folder.remove))
 
-    async def _order(self, setup: _Setup, folder: StepFolder, job: StepJob) -> LaunchOrder:
+    @asynccontextmanager
+    async def _given(self, setup: _Setup, job: StepJob) -> AsyncIterator[str | None]:
+        """The tree of the files that the step reads; None if it reads none. FI-4."""
+        if not job.step.files:
+            yield None
+            return
+        async with AsyncExitStack() as stack:
+            with _before_anything_runs():
+                tree = await stack.enter_async_context(setup.given.tree(job.files))
+            yield tree
+
+    async def _order(
+        self, setup: _Setup, folder: StepFolder, job: StepJob, tree: str | None
+    ) -> LaunchOrder:
         limits = self._limits
         job = await self._without_types(self._with_runtime(job))
         argv = await self._argv(folder, job)
@@ -287,8 +317,9 @@ class CodeStepRunner:
             stderr_bytes=limits.stderr,
             output_bytes=limits.output,
             memory=limits.memory,
-            files=step_environment.files(job),
+            files=step_environment.files(job, folder),
             links=step_environment.links(job, modules),
+            given=tree,
             profile=Profile(
                 job.step.network,
                 (*needed_by(argv[0]), *([modules] if modules else ())),
@@ -380,6 +411,9 @@ class CodeStepRunner:
                 found.refuse(path, str(problem))
             else:
                 stored.append(file)
+        if job.is_read:
+            setup = await self._setup()
+            await setup.given.prepare(folder_of(job.step_name, stored))
         if found.fault:
             end = _unless_failed(end, found.fault, permanent=True)
         return evolve(end, files=tuple(stored), refused=found.all_refused())

@@ -75,11 +75,13 @@ class LaunchOrder:
     An order to start the program at the path `argv[0]` with exactly this environment.
 
     `files` are written into `folder` before the start, by name, and `links` (name to target) beside
-    them; the step starts in `cwd`. `profile`: what the step may see and reach. `memory` limits the
-    whole tree, `limits` each process. `timeout_s` counts from the start of the program. `canary`:
-    the file, port and process of the server whose visibility is reported before the program starts
-    (`probe.report`). `inside`: the program is a Python file for the interpreter that the spawner
-    already runs, so no other interpreter is started.
+    them; the step starts in `cwd`. `given`: a tree of files that becomes the folder `FILES` in
+    `folder`, read-only; at levels without namespaces the tree is moved there. `profile`: what the
+    step may see and reach. `memory` limits the whole tree, `limits` each process. `timeout_s`
+    counts from the start of the program. `canary`: the file, port and process of the server whose
+    visibility is reported before the program starts (`probe.report`). `inside`: the program is a
+    Python file for the interpreter that the spawner already runs, so no other interpreter is
+    started.
     """
 
     argv: list[str] = field(repr=False)
@@ -94,6 +96,7 @@ class LaunchOrder:
     memory: int
     files: dict[str, bytes] = field(factory=dict, repr=False)
     links: dict[str, str] = field(factory=dict)
+    given: str | None = None
     profile: Profile = Profile()
     inside: bool = False
     log: bool = False

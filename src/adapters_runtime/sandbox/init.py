@@ -29,19 +29,22 @@ from contextlib import suppress
 from typing import NoReturn, Protocol
 
 from adapters_runtime.sandbox import workdir
-from adapters_runtime.sandbox.isolation.config import STEP_DIR
+from adapters_runtime.sandbox.isolation.config import FILES, STEP_DIR
+from adapters_runtime.sandbox.isolation.filesystem import show_files
 from adapters_runtime.sandbox.isolation.levels import ProcessLevel
 from adapters_runtime.sandbox.isolation.syscalls import (
     NEW_PID,
     PR_SET_PDEATHSIG,
     clone,
     fork,
+    open_tree,
     prctl,
 )
 from adapters_runtime.sandbox.launch import become
 from adapters_runtime.sandbox.process_tree import Statuses, descendants_of, reap
 
 _START = b"s"
+_SHOW, _SHOWN = b"f", b"F"
 _END = b"e"
 _AS_NEW, _USED_UP = b"n", b"u"
 _LONGEST = 4096
@@ -62,6 +65,12 @@ class Processes(Protocol):
         """
         Fork a process that calls `launch.become` with these arguments; the process closes *ours*
         first. Raises `OSError`.
+        """
+
+    def show(self, tree: str, folder: int) -> None:
+        """
+        Make *tree* the folder `FILES` in the step's *folder*, before the program begins. Raises
+        `OSError`.
         """
 
     def reap(self) -> None:
@@ -99,6 +108,10 @@ class Children:
             os.close(ours)
             become(self._level, line, out, err, folder)
         self._pid, self._statuses = pid, {pid: None}
+
+    def show(self, tree: str, folder: int) -> None:
+        os.rename(tree, FILES, dst_dir_fd=folder)
+        os.chmod(FILES, 0o555, dir_fd=folder)  # noqa: S103 - in a private folder
 
     def reap(self) -> None:
         os.read(self.fd, _LONGEST)
@@ -141,10 +154,27 @@ class Init:
         self.status = None
         socket.send_fds(self._line, [_START], [line, out, err])
         message, fds, _, _ = socket.recv_fds(self._line, _LONGEST, 1)
-        number, words = marshal.loads(_received(message))  # noqa: S302 - from our own fork
-        if number:
-            raise OSError(number, words)
+        _raise_from(_received(message))
         self.folder = fds[0]
+
+    def show(self, tree: str, folder: int) -> None:
+        mount = open_tree(tree)
+        try:
+            socket.send_fds(self._line, [_SHOW], [mount])
+        finally:
+            os.close(mount)
+        _raise_from(self._reply(_SHOWN))
+
+    def _reply(self, beginning: bytes) -> bytes:
+        """
+        The rest of the init's reply. A status that the init sent before it had read the order comes
+        first.
+        """
+        message = _received(self._line.recv(_LONGEST))
+        if not message.startswith(beginning):
+            self.status = int(message)
+            message = _received(self._line.recv(_LONGEST))
+        return message.removeprefix(beginning)
 
     def reap(self) -> None:
         self.status = int(_received(self._line.recv(_LONGEST)))
@@ -154,11 +184,7 @@ class Init:
 
     def end_all(self) -> None:
         self._line.send(_END)
-        message = _received(self._line.recv(_LONGEST))
-        if not message.startswith(_END):  # a status that the init sent before it had read the order
-            self.status = int(message)
-            message = _received(self._line.recv(_LONGEST))
-        status = marshal.loads(message[1:])  # noqa: S302 - from our own fork
+        status = marshal.loads(self._reply(_END))  # noqa: S302 - from our own fork
         self.status = self.status if status is None else status
 
     def are_as_new(self) -> bool:
@@ -173,6 +199,20 @@ def _received(message: bytes) -> bytes:
     if not message:
         raise ConnectionError("the init of its namespace is gone")
     return message
+
+
+_FINE = marshal.dumps((0, ""))
+
+
+def _packed(trouble: OSError) -> bytes:
+    return marshal.dumps((trouble.errno or 1, trouble.strerror or str(trouble)))
+
+
+def _raise_from(message: bytes) -> None:
+    """Raises the `OSError` that `_packed` has packed; returns for `_FINE`."""
+    number, words = marshal.loads(message)  # noqa: S302 - from our own fork
+    if number:
+        raise OSError(number, words)
 
 
 def _wake_up_pipe() -> int:
@@ -234,6 +274,8 @@ class _InitLoop:
             for fd in fds:
                 os.set_inheritable(fd, False)  # else the step's program would have them, too
             self._start(fds)
+        elif message == _SHOW:
+            self._show(fds)
         elif message == _END:
             self._end()
         return bool(message)
@@ -248,11 +290,21 @@ class _InitLoop:
             self._used = True
             made = [workdir.make_subfolders(self._level, STEP_DIR)]
             self._fork(*fds)
-            message = (0, "")
+            message = _FINE
         except OSError as trouble:
-            message = (trouble.errno or 1, trouble.strerror or str(trouble))
-        socket.send_fds(self._line, [marshal.dumps(message)], made)
+            message = _packed(trouble)
+        socket.send_fds(self._line, [message], made)
         for fd in (*fds, *made):
+            os.close(fd)
+
+    def _show(self, fds: list[int]) -> None:
+        try:
+            show_files(*fds)
+            message = _FINE
+        except OSError as trouble:
+            message = _packed(trouble)
+        self._line.send(_SHOWN + message)
+        for fd in fds:
             os.close(fd)
 
     def _fork(self, line: int, stdout: int, stderr: int) -> None:

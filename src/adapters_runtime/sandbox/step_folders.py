@@ -16,7 +16,7 @@ from pathlib import Path
 
 from attrs import frozen
 
-from adapters_runtime.sandbox.isolation.config import CONTEXT, FOLDERS, OUTPUT, STATE
+from adapters_runtime.sandbox.isolation.config import CONTEXT, FILES, FOLDERS, OUTPUT, STATE
 from adapters_runtime.sandbox.workdir import FOLDER
 
 _PRIVATE = 0o700
@@ -41,11 +41,12 @@ class StepFolder:
     context: str
     output: str
     state: str
+    files: str
 
     @classmethod
     def at(cls, path: str) -> "StepFolder":
         """The folder at *path*, not created yet."""
-        return cls(path, *(f"{path}/{name}" for name in (*FOLDERS, CONTEXT, OUTPUT, STATE)))
+        return cls(path, *(f"{path}/{name}" for name in (*FOLDERS, CONTEXT, OUTPUT, STATE, FILES)))
 
     def remove_if_plain(self) -> bool:
         """

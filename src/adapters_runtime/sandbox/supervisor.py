@@ -212,7 +212,7 @@ class _Supervisor:
         known = frozenset(self._on)
         job = marshal.loads(text)  # noqa: S302 - from the server, and the same Python
         self._read_limits(job)
-        runs = self._fill_folder(job) and self._launches(job)
+        runs = self._fill_folder(job) and self._show_files(job) and self._launches(job)
         if runs:
             self._watch()
         is_alive = True
@@ -261,6 +261,17 @@ class _Supervisor:
         except OSError as trouble:
             self._failure = f"no folder for it: {_words(trouble)}"
             self._unready, self._errno = True, trouble.errno
+        return self._failure is None
+
+    def _show_files(self, job: dict[str, Any]) -> bool:
+        tree: str | None = job.pop("given")
+        try:
+            if tree is not None:
+                self._processes.show(tree, self._folder)
+        except OSError as trouble:
+            self._failure = f"its files cannot be shown: {_words(trouble)}"
+            self._errno = trouble.errno
+            self._unready = is_shortage(trouble.errno) or isinstance(trouble, ConnectionError)
         return self._failure is None
 
     def _launches(self, job: dict[str, Any]) -> bool:

@@ -113,6 +113,9 @@ class MemoryFiles:
         self._content[key] = self._content[storage_key]
         return key
 
+    def local_path(self, storage_key: str) -> None:
+        """Returns None: no other process sees this memory."""
+
     async def read(self, storage_key: str, start: int, end: int) -> AsyncIterator[bytes]:
         """The bytes [*start*, *end*) in one chunk. Raises `NotFound`."""
         if storage_key not in self._content:

@@ -121,7 +121,8 @@ class CodeStep:
     definition was applied; see `Needs`. `listen`: the addresses at which the step may listen; None:
     no address. `runtime`: the runtime of JavaScript and TypeScript; None: the runtime in the
     worker's settings. `javascript`: compiled TypeScript, if it was compiled in advance. `secrets`:
-    the names of the secrets of the workflow's owner that the step receives. SC-6.
+    the names of the secrets of the workflow's owner that the step receives. SC-6. `files`: the
+    earlier steps whose artifacts the step reads. FI-1.
     """
 
     name: str
@@ -137,6 +138,7 @@ class CodeStep:
     javascript: str | None = None
     lock: str | None = field(default=None, repr=False)
     secrets: tuple[str, ...] = ()
+    files: tuple[str, ...] = ()
     when: str | None = None
     retry: Retry = Retry()
     continue_on_error: bool = False

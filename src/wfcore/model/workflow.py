@@ -312,6 +312,13 @@ class Definition:
         return {"": tuple(top), ON_FAILURE: tuple(last), **found}
 
     @cached_property
+    def steps_read(self) -> frozenset[str]:
+        """The names of the steps whose artifacts other steps read."""
+        listed = (one.files for one in self.walk() if isinstance(one, CodeStep))
+        sources = tuple(self.step(name) for names in listed for name in names)
+        return frozenset(one.name for _, one in walk(sources))
+
+    @cached_property
     def secrets(self) -> frozenset[str]:
         """The names of the variables whose values are never shown."""
         return frozenset(name for name, variable in self.variables.items() if variable.secret)

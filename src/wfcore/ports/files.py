@@ -53,6 +53,13 @@ class ArtifactFiles(Protocol):
         `StoreUnavailable`.
         """
 
+    def local_path(self, storage_key: str) -> str | None:
+        """
+        The path of the content as a file of this machine that is never written to, whether the
+        content still exists or not; None if only `read` gives the content. Raises `NotFound` for a
+        key of another form.
+        """
+
     def read(self, storage_key: str, start: int, end: int) -> AsyncIterator[bytes]:
         """
         The bytes [*start*, *end*) in chunks. Raises `NotFound` before the first chunk if the

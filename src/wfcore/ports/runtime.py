@@ -6,10 +6,11 @@ from typing import Protocol, TypeAlias
 from attrs import field, frozen
 
 from wfcore.errors import PackagesUnavailable
-from wfcore.model.execution import RefusedFile, Usage
+from wfcore.model.execution import Artifact, RefusedFile, Usage
 from wfcore.model.json import Json, JsonObject
 from wfcore.model.workflow import AiStep, CodeStep, Language, Needs, Runtime
 from wfcore.rules.execution.budget import Allowance
+from wfcore.rules.execution.given_files import GivenFolder
 from wfcore.rules.masking import NO_SECRETS, Secrets
 
 
@@ -26,6 +27,10 @@ class StepJob:
     `postponed`: how often this attempt could not begin. `hidden`: the secrets to mask in all output
     of the step; `hidden_in_names`: these secrets and the secret variables, to mask in the names of
     files that the step leaves. SC-1, SC-6.
+
+    `files`: the files of earlier steps that the step reads, a folder for each step; a runner gives
+    a copy or a read-only view, and adds `files` to the context. `is_read`: whether later steps read
+    the files of this step. FI-1 to FI-4.
     """
 
     execution_id: str
@@ -42,6 +47,8 @@ class StepJob:
     postponed: int = 0
     hidden: Secrets = NO_SECRETS
     hidden_in_names: Secrets = NO_SECRETS
+    files: tuple[GivenFolder[Artifact], ...] = ()
+    is_read: bool = False
 
 
 @frozen

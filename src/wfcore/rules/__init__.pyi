@@ -9,12 +9,14 @@ from wfcore.rules.approval.people import People as People
 from wfcore.rules.definition.tree import TemplateProblems as TemplateProblems
 from wfcore.rules.definition.triggers import ScheduleProblems as ScheduleProblems
 from wfcore.rules.execution.budget import Allowance as Allowance
+from wfcore.rules.execution.given_files import FileContent as FileContent
+from wfcore.rules.execution.given_files import GivenFolder as GivenFolder
+from wfcore.rules.execution.nodes import Results as Results
 from wfcore.rules.execution.plan import Render as Render
 from wfcore.rules.execution.proceed import NewId as NewId
 from wfcore.rules.execution.proceed import proceed as proceed
 from wfcore.rules.execution.redrive import PlannedStep as PlannedStep
 from wfcore.rules.execution.redrive import RedrivePlan as RedrivePlan
-from wfcore.rules.execution.redrive import Results as Results
 from wfcore.rules.execution.redrive import StepFate as StepFate
 from wfcore.rules.execution.redrive import plan_redrive as plan_redrive
 from wfcore.rules.execution.redrive import times_begun as times_begun

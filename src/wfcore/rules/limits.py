@@ -98,6 +98,9 @@ MAX_SUBJECT = 998
 MAX_PACKAGES = 100
 MAX_REQUIREMENT = 500
 """Packages of a code step, and characters of one requirement. PK-1."""
+MAX_FILE_STEPS = 100
+FILES_BYTES = 2_048 * MIB
+"""Steps whose artifacts one code step reads, and bytes of these artifacts. FI-1, FI-5."""
 MAX_COMMENT = 4_000
 """Characters in the comment of a decision."""
 MAX_NAME = 200

@@ -38,7 +38,7 @@ from wfcore.rules.definition.values import (
     text,
 )
 from wfcore.rules.execution.scope import name_of
-from wfcore.rules.limits import MAX_PROMPT_TOKENS
+from wfcore.rules.limits import ARTIFACTS_PER_EXECUTION, MAX_PROMPT_TOKENS
 from wfcore.rules.paths import below
 from wfcore.time import DurationMs, EpochMs
 
@@ -72,6 +72,7 @@ class Stub:
     The result of one attempt of a step, which does not run. `fails`: its error; None for a success.
     `model`: of an AI step with `fallback`, the model that answers. `state`: the object that it
     writes to `WF_STATE`.
+    `files`: the names of the files that it leaves, which are empty.
     """
 
     output: Json = None
@@ -80,6 +81,7 @@ class Stub:
     usage: Usage | None = None
     model: str | None = None
     state: JsonObject | None = None
+    files: tuple[str, ...] = ()
 
 
 @frozen
@@ -202,6 +204,7 @@ _STUB: Check = record(
             "usage",
         ),
         "state": Field(_object_of(_anything), "state"),
+        "files": Field(list_of(filled, most=ARTIFACTS_PER_EXECUTION), "files"),
     },
 )
 _ATTEMPTS = list_of(_STUB, least=1)
@@ -263,6 +266,7 @@ EXPECTED: Mapping[str, Field] = {
                     "system": Field(text(), "system"),
                     "command": Field(list_of(text()), "command"),
                     "variables": Field(_object_of(text()), "variables"),
+                    "files": Field(list_of(filled), "files"),
                 }
             )
         ),

@@ -155,7 +155,8 @@ def _asked(job: Job) -> Mapping[str, Any]:
         for name, value in job.environment.items()
         if name.startswith(prefix)
     }
-    return {"command": job.argv, "variables": named}
+    files = [f"{one.step}/{path}" for one in job.files for path in one.files]
+    return {"command": job.argv, "variables": named, "files": files}
 
 
 def _approval(opened: Approval, approval: Approval, played: ScenarioRun) -> Mapping[str, Any]:

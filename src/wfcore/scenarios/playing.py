@@ -11,6 +11,7 @@ engine.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
+from io import BytesIO
 from typing import Any, TypeVar
 
 from attrs import evolve, field, frozen
@@ -34,7 +35,7 @@ from wfcore.model.notice import Notice, NoticeKind
 from wfcore.model.trigger import Schedule
 from wfcore.model.workflow import ChildStep, CodeStep, Definition, Language
 from wfcore.ports.notices import NoticeRefused, Receipt
-from wfcore.ports.runtime import AiJob, Job, StepEnd
+from wfcore.ports.runtime import AiJob, Job, LeftFile, StepEnd
 from wfcore.ports.system import Calendar, Templates
 from wfcore.rules.approval.people import ANYBODY
 from wfcore.rules.definition.values import MAX_DURATION
@@ -62,6 +63,7 @@ R = TypeVar("R")
 OWNER = "owner@example.org"
 """The owner of the workflows, who also starts the execution if the scenario names nobody."""
 STAND_IN = "stand_in"
+_UNKNOWN_TYPE = "application/octet-stream"
 MOST_ROUNDS = 20_000
 _POLICY = Policy(
     lease_ms=DurationMs(36_500 * DAY),
@@ -362,7 +364,10 @@ class _Stage:
             return Ending(timeout, StepEnd(error=error, timed_out=True, usage=stub.usage))
         output = None if stub.fails else stub.output
         model = self._model(key, job, stub)
-        end = StepEnd(output, stub.fails, usage=stub.usage, model=model, state=stub.state)
+        files = tuple(self._left(run.id, name) for name in stub.files)
+        end = StepEnd(
+            output, stub.fails, files=files, usage=stub.usage, model=model, state=stub.state
+        )
         return Ending(stub.takes_ms, end)
 
     def _model(self, key: str, job: Job, stub: Stub) -> str | None:
@@ -373,6 +378,12 @@ class _Stage:
             known = ", ".join(job.step.models)
             self._problems.append(f"{key}: asks no model {stub.model}; it asks {known}")
         return stub.model or job.step.model
+
+    def _left(self, execution_id: str, name: str) -> LeftFile:
+        """An empty file that a step leaves."""
+        id = self._services.ids.new("art", self._now())
+        stored = done(self._services.files.store(execution_id, id, BytesIO()))
+        return LeftFile(id, name, stored.storage_key, 0, _UNKNOWN_TYPE, stored.sha256, False)
 
     def _stub(self, key: str, attempt: int) -> Stub | None:
         """

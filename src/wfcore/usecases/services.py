@@ -25,7 +25,7 @@ from wfcore.ports.system import (
 )
 from wfcore.rules.audit.refusals import RefusalTraffic
 from wfcore.rules.auth.session import LinkTraffic, LoginTraffic
-from wfcore.rules.limits import FACTS_AT_ONCE
+from wfcore.rules.limits import FACTS_AT_ONCE, FILES_BYTES
 from wfcore.time import DAY, MINUTE, SECOND, DurationMs
 
 
@@ -51,7 +51,7 @@ class Policy:
     `channels`: the channels that can send notices; if empty, only channels named by a definition
     get notices. `failure_channels`: the channels for every failure. NT-8. `language`: the language
     of notices to people without a setting. `notice_rows`: the number of rows of an approval that a
-    notice shows.
+    notice shows. `files_bytes`: the most bytes of files that one step reads. FI-5.
     """
 
     lease_ms: DurationMs = DurationMs(15 * SECOND)
@@ -76,6 +76,7 @@ class Policy:
     failure_channels: tuple[str, ...] = ()
     language: str = "en"
     notice_rows: int = 0
+    files_bytes: int = FILES_BYTES
 
     def __attrs_post_init__(self) -> None:
         """

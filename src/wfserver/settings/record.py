@@ -313,6 +313,7 @@ def _policy(env: Mapping[str, str], shared: bool, notices: NoticeSettings, folde
         failure_channels=notices.failure_channels,
         language=notices.language,
         notice_rows=notices.rows,
+        files_bytes=size(env, "WFCORE_FILES_BYTES", default.files_bytes, 1 << 20),
     )
 
 

@@ -339,6 +339,12 @@ SETTINGS = (
         "the number of files in a step's folder, at the level `namespace`",
     ),
     Setting(
+        "WFCORE_FILES_BYTES",
+        "2GB",
+        "how many bytes of [earlier steps' files](code-steps.md#files-of-earlier-steps) one step "
+        "may read",
+    ),
+    Setting(
         "WFCORE_STEP_PROCESSES",
         "256",
         "processes and threads of a step, at the levels `namespace` and `uid`, and "

@@ -5,13 +5,14 @@ from html import unescape
 from typing import Any
 
 import httpx
+from attrs import evolve
 
 from tests.support.http_world import code
 from wfcore.model.access import Permission
 from wfcore.model.execution import ExecutionStatus
 from wfcore.model.workflow import LoopStep, Variable
 from wfcore.ports.callbacks import CallbackAnswer
-from wfcore.ports.runtime import StepEnd
+from wfcore.ports.runtime import LeftFile, StepEnd
 from wfcore.rules.callback import DELAYS
 from wfcore.usecases.executions.callbacks import settle_call, take_calls
 from wfcore.usecases.workflows import workflows
@@ -268,6 +269,19 @@ def test_artifacts_are_links_in_a_sandbox(site: Site):
     content = reader.get(link)
     assert (content.text, content.status_code) == ("hello", 200)
     assert content.headers["content-security-policy"].startswith("sandbox")
+
+
+def test_the_page_of_a_step_lists_the_files_that_it_read(site: Site):
+    """FI-3: by the path that the step saw, as links, and with their sizes."""
+    runs, reader = Runs(site, code("fetch"), evolve(code("load"), files=("fetch",))), Reader(site)
+    left = LeftFile("art_7", "<b>.csv", "exec/art_7", 2_048, "text/csv", "0" * 64, True)
+    id = runs.play(runs.start(), {"fetch": StepEnd("done", files=(left,))})
+    page = reader.get(f"/executions/{id}/steps/load").text
+    assert "Files that it read" in page
+    link = f'/api/executions/{id}/artifacts/art_7/download">fetch/&lt;b&gt;.csv</a>'
+    assert link in page
+    assert "2.0 kB" in page.partition(link)[2]
+    assert "Files that it read" not in reader.get(f"/executions/{id}/steps/fetch").text
 
 
 def test_rounds_are_a_grid_with_the_failed_first(site: Site):

@@ -320,6 +320,17 @@ def test_an_invoice_takes_the_case_of_its_amount(ann: ApiCaller) -> None:
     assert artifacts(ann, wrong)["problem.txt"].decode().strip() == failed
 
 
+def test_totals_of_files_that_other_steps_left(ann: ApiCaller) -> None:
+    """A step in another language reads the files of all rounds, empty ones too. FI-1, FI-3."""
+    id = ann.start(applied(ann, "regional-totals.yaml"))
+    assert completed(ann, id)["output"] == {"total": "34.50"}
+    assert artifacts(ann, id)["totals.csv"].decode().splitlines() == [
+        "regions.0.export,25.50",
+        "regions.1.export,9.00",
+        "regions.2.export,0.00",
+    ]
+
+
 @pytest.mark.parametrize(
     "path",
     sorted(set(WORKFLOWS.glob("*.yaml")) - set(WORKFLOWS.glob("*.test.yaml"))),

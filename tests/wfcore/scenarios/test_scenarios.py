@@ -93,6 +93,35 @@ scenarios:
     assert wrong(ran) == ""
 
 
+FILES = """
+name: W
+steps:
+  - {name: fetch, kind: code, language: bash, source: x, retry: {attempts: 2, delay: 1s}}
+  - {name: sub, kind: workflow, workflow: other}
+  - {name: load, kind: code, language: ruby, source: x, files: [fetch, sub]}
+"""
+
+
+def test_files_of_stubbed_steps(play: Play) -> None:
+    """FI-3: a step gets what the last attempt of earlier steps left, of workflow steps, too."""
+    ran = play(
+        FILES,
+        """
+steps: {load: {}, sub: {files: [total.csv]}}
+scenarios:
+  - name: it gets the files
+    steps: {fetch: [{fails: no, files: [part.csv]}, {files: [b.csv, a/1.csv]}]}
+    expect:
+      status: COMPLETED
+      steps: {load: {files: [fetch/a/1.csv, fetch/b.csv, sub/total.csv]}}
+  - name: or none
+    steps: {fetch: {}}
+    expect: {steps: {load: {files: [sub/total.csv]}, fetch: {files: []}}}
+""",
+    )
+    assert wrong(ran) == ""
+
+
 LOOP = """
 name: W
 variables: {orders: {type: array, default: [a, b, c]}}

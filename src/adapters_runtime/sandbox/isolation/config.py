@@ -14,6 +14,8 @@ STEP_DIR = "/step"
 """The path at which a step in a mount namespace of its own sees its folder."""
 
 FOLDERS = ("work", "home", "tmp", "artifacts")
+FILES = "files"
+"""The folder of earlier steps' files in a step's folder; it exists only in steps that read some."""
 OUTPUT, STATE, CONTEXT = "output.json", "state.json", "context.json"
 
 

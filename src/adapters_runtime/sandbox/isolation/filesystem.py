@@ -11,7 +11,7 @@ import os
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
 
-from adapters_runtime.sandbox.isolation.config import STEP_DIR, Profile, SandboxConfig
+from adapters_runtime.sandbox.isolation.config import FILES, STEP_DIR, Profile, SandboxConfig
 from adapters_runtime.sandbox.isolation.syscalls import (
     MS_BIND,
     MS_NODEV,
@@ -22,6 +22,7 @@ from adapters_runtime.sandbox.isolation.syscalls import (
     MS_REC,
     MS_REMOUNT,
     mount,
+    move_mount,
     pivot_root,
     restrict_mounts,
     umount,
@@ -178,6 +179,14 @@ class RootTemplate:
     def _mount_folder(self, path: str, user: int, group: int) -> None:
         size = f"size={self._config.disk},nr_inodes={self._config.inodes}"
         mount("tmpfs", path, "tmpfs", _NO_DEVICES, f"mode=700,uid={user},gid={group},{size}")
+
+
+def show_files(tree: int) -> None:
+    """Show *tree*, from `open_tree`, read-only to the step in whose namespace this is called."""
+    target = f"{STEP_DIR}/{FILES}"
+    os.mkdir(target)
+    move_mount(tree, target)
+    restrict_mounts(target, _READ_ONLY)
 
 
 def _link_temporary(root: str) -> None:

@@ -34,6 +34,8 @@ PR_GETS = (3, 7, 13, 27, 30, 34, 42, 66)
 _SIGCHLD = 17
 _AT_FDCWD = -100
 _AT_RECURSIVE = 0x8000
+_OPEN_TREE_CLONE = 1
+_FROM_DESCRIPTOR = 4
 _CAPABILITY_VERSION_3 = 0x20080522
 _OF_OURSELVES = (ctypes.c_uint32 * 2)(_CAPABILITY_VERSION_3, 0)
 _NO_CAPABILITIES = (ctypes.c_uint32 * 6)()
@@ -104,6 +106,16 @@ def umount(target: str) -> None:
 def pivot_root(new: str, old: str) -> None:
     """Make *new* the root, and move the old root to *old*."""
     syscall("pivot_root", os.fsencode(new), os.fsencode(old))
+
+
+def open_tree(path: str) -> int:
+    """A descriptor of a copy of the mount at *path*, which `move_mount` places anywhere."""
+    return syscall("open_tree", _AT_FDCWD, os.fsencode(path), _OPEN_TREE_CLONE | os.O_CLOEXEC)
+
+
+def move_mount(tree: int, target: str) -> None:
+    """Place the mount from `open_tree` at *target*, also in another mount namespace."""
+    syscall("move_mount", tree, b"", _AT_FDCWD, os.fsencode(target), _FROM_DESCRIPTOR)
 
 
 def restrict_mounts(path: str, flags: int) -> None:

@@ -36,6 +36,7 @@ from wfcore.rules.definition.ai import (
     schema,
     temperature,
 )
+from wfcore.rules.definition.files import files
 from wfcore.rules.definition.mail import attach_fields, recipients
 from wfcore.rules.definition.packages import package_problems, packages, requirement
 from wfcore.rules.definition.review import (
@@ -287,6 +288,7 @@ KINDS: Mapping[str, StepKind] = {
             ),
         },
         _code_problems,
+        nested=files,
     ),
     "ai": StepKind(
         AiStep,

@@ -16,7 +16,7 @@ from that one up to the approval have ended, since a list goes on step by step. 
 is touched, and steps in other branches or rounds of a loop are not affected. AP-31.
 """
 
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from enum import StrEnum
 from itertools import zip_longest
@@ -36,8 +36,16 @@ from wfcore.model.workflow import (
     lists_of,
 )
 from wfcore.rules.canonical import canonical, digest
+from wfcore.rules.execution.nodes import (
+    Results,
+    Rounds,
+    Steps,
+    begun_rounds,
+    nodes,
+    prefixes_inside,
+)
 from wfcore.rules.execution.plan import StepAt, branches_of
-from wfcore.rules.execution.scope import name_of, prefix_of, round_prefix
+from wfcore.rules.execution.scope import name_of, prefix_of
 from wfcore.time import EpochMs, later
 
 FROM = frozenset({ExecutionStatus.FAILED, ExecutionStatus.CANCELLED, ExecutionStatus.INTERRUPTED})
@@ -46,11 +54,6 @@ REDRIVEN = FROM | {ExecutionStatus.COMPLETED}
 """
 The states from which an execution can be redriven; from COMPLETED only if the first step is named.
 """
-
-Results = Mapping[str, StepResult]
-Rounds = Mapping[str, Sequence[int]]
-"""The numbers of the rounds of each loop, by the key of the loop."""
-Steps = tuple[Step, ...]
 
 
 class StepFate(StrEnum):
@@ -172,7 +175,7 @@ class _Keeper:
         self._way = way
         self._same_inputs = same_inputs
         self._reached = False
-        self._rounds = _rounds_of(results)
+        self._rounds = begun_rounds(results)
         self.kept: dict[str, StepResult] = {}
 
     def list(self, steps: Steps, before: Steps, prefix: str) -> str | None:
@@ -328,32 +331,14 @@ def _approvals(
         return
     inside = [one for _, steps in lists_of(at.step) for one in steps]
     twins = {} if twin is None else {one.name: one for _, s in lists_of(twin) for one in s}
-    for prefix in _prefixes(at, rounds):
+    for prefix in prefixes_inside(at, rounds):
         for step in inside:
             yield from _approvals(StepAt(step, prefix), twins.get(step.name), results, rounds)
 
 
-def _rounds_of(results: Results) -> Rounds:
-    """The rounds of each loop that have a result, in one pass: loops may have thousands."""
-    found: dict[str, set[int]] = defaultdict(set)
-    for key in results:
-        loop = key
-        while "." in loop:
-            loop, number, _ = loop.rsplit(".", 2)
-            found[loop].add(int(number))
-    return {loop: sorted(rounds) for loop, rounds in found.items()}
-
-
-def _prefixes(at: StepAt, rounds: Rounds) -> Iterator[str]:
-    """The prefixes of the keys inside of a step; for a loop, one prefix for each round."""
-    if isinstance(at.step, LoopStep):
-        return (round_prefix(at.key, number) for number in rounds.get(at.key, ()))
-    return iter((at.prefix,))
-
-
 def _keys(at: StepAt, results: Results, rounds: Rounds) -> Iterator[str]:
     """The keys of the results of a step and of all steps inside of it."""
-    return (one.key for one in _nodes((at.step,), at.prefix, rounds) if one.key in results)
+    return (one.key for one in nodes((at.step,), at.prefix, rounds) if one.key in results)
 
 
 def _fates(
@@ -366,8 +351,8 @@ def _fates(
     """
     The fate of each step, in the order of the text, rounds by number; then the steps that are gone.
     """
-    listed, rounds = set[str](), _rounds_of(results)
-    for at in _nodes(definition.steps, "", rounds):
+    listed, rounds = set[str](), begun_rounds(results)
+    for at in nodes(definition.steps, "", rounds):
         listed.add(at.key)
         count = begun.get(at.key, 0)
         if at.key in kept and kept[at.key].awaits is None:
@@ -377,18 +362,9 @@ def _fates(
         else:
             fate = StepFate.ASKED if isinstance(at.step, ApprovalStep) else StepFate.AGAIN
         yield PlannedStep(at.key, fate, count)
-    for at in _nodes(before.steps, "", rounds):
+    for at in nodes(before.steps, "", rounds):
         if at.key in results and at.key not in listed:
             yield PlannedStep(at.key, StepFate.GONE, begun.get(at.key, 0))
-
-
-def _nodes(steps: Steps, prefix: str, rounds: Rounds) -> Iterator[StepAt]:
-    for step in steps:
-        at = StepAt(step, prefix)
-        yield at
-        for inner in _prefixes(at, rounds):
-            for _, inside in lists_of(step):
-                yield from _nodes(inside, inner, rounds)
 
 
 def put_aside(definition: Definition, run: Execution, key: str, goto: str) -> tuple[str, ...]:
@@ -398,7 +374,7 @@ def put_aside(definition: Definition, run: Execution, key: str, goto: str) -> tu
     """
     steps = _list_with(definition.steps, name_of(key))
     names = [step.name for step in steps]
-    results, rounds = run.step_results, _rounds_of(run.step_results)
+    results, rounds = run.step_results, begun_rounds(run.step_results)
     return tuple(
         found
         for step in steps[names.index(goto) : names.index(name_of(key)) + 1]

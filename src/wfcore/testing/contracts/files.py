@@ -2,6 +2,7 @@
 
 import hashlib
 from io import BytesIO
+from pathlib import Path
 
 import pytest
 
@@ -17,6 +18,10 @@ async def content(files: ArtifactFiles, key: str, start: int, end: int) -> bytes
     return b"".join([chunk async for chunk in files.read(key, start, end)])
 
 
+def _read(path: str) -> bytes:
+    return Path(path).read_bytes()
+
+
 class FilesContract(Awaited):
     """Subclasses provide a fixture `files`: empty artifact storage."""
 
@@ -26,6 +31,12 @@ class FilesContract(Awaited):
         assert stored.size == len(CONTENT)
         assert stored.sha256 == hashlib.sha256(CONTENT).hexdigest()
         assert await content(files, stored.storage_key, 0, stored.size) == CONTENT
+
+    async def test_a_local_path_is_that_of_the_content(self, files: ArtifactFiles) -> None:
+        """Content that is a file of this machine is that file; other content has no path."""
+        kept = await files.store("exec_1", "art_1", BytesIO(b"content"))
+        path = files.local_path(kept.storage_key)
+        assert path is None or _read(path) == b"content"
 
     async def test_nothing_is_content_too(self, files: ArtifactFiles) -> None:
         """An empty file can be stored and read."""

@@ -164,6 +164,9 @@ class NoFiles:
     async def copy(self, storage_key: str, execution_id: str, artifact_id: str) -> str:
         raise NotFound("Artifact")
 
+    def local_path(self, storage_key: str) -> None:
+        """Returns None: there is no content."""
+
     async def read(self, storage_key: str, start: int, end: int) -> AsyncIterator[bytes]:
         for chunk in _NOTHING:
             yield chunk

@@ -11,6 +11,7 @@ from wfcore.effects import Effect, OpenApproval, Outcome
 from wfcore.model.approval import ApprovalStatus, Attachment
 from wfcore.model.execution import Artifact, Execution
 from wfcore.ports.store import Unit
+from wfcore.rules.execution.given_files import latest
 from wfcore.rules.execution.open_approval import by_the_calendar
 from wfcore.time import DurationMs, EpochMs
 from wfcore.usecases.audit.auditing import Origin, audit_of, note_decision
@@ -63,11 +64,9 @@ async def _files_of(
     The artifacts of the last attempt of a step, by name; *left*: artifacts that the same unit
     stores.
     """
-    result = run.step_results[key]
     stored = await unit.artifacts.of_execution(run.id)
     known = {one.id: one for one in (*stored, *left)}
-    files = [one for one in known.values() if one.step_name == key]
-    kept = [one for one in files if one.attempt == result.attempts]
+    kept = [one for one in latest(run.step_results, known.values()) if one.step_name == key]
     return [_attachment(one) for one in sorted(kept, key=lambda one: (one.name, one.id))]
 
 

@@ -21,6 +21,7 @@ from wfcore.ports.store import Unit
 from wfcore.rules.definition.changes import changed_fields
 from wfcore.rules.definition.written import document_of
 from wfcore.rules.execution.fold import advance
+from wfcore.rules.execution.given_files import latest
 from wfcore.rules.execution.machine import GraceOver
 from wfcore.rules.execution.redrive import RedrivePlan, plan_redrive, times_begun
 from wfcore.rules.execution.scope import trigger_of
@@ -218,11 +219,9 @@ async def _copied_artifacts(
     Raises `Conflict` if a content no longer exists. EX-35.
     """
     results = found.plan.results
+    ended = {key: one for key, one in results.items() if one.completed_at is not None}
     copies: list[Artifact] = []
-    for one in await unit.artifacts.of_execution(found.old.id):
-        result = results.get(one.step_name)
-        if result is None or result.completed_at is None or one.attempt != result.attempts:
-            continue
+    for one in latest(ended, await unit.artifacts.of_execution(found.old.id)):
         copy = services.ids.new("art", one.created_at)
         try:
             key = await services.files.copy(one.storage_key, id, copy)

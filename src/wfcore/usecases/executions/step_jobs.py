@@ -18,6 +18,7 @@ from wfcore.ports.runtime import AiJob, Job, LeftFile, StepEnd, StepJob
 from wfcore.ports.system import Templates
 from wfcore.rules.execution import machine as facts
 from wfcore.rules.execution.budget import NOTHING, allowance
+from wfcore.rules.execution.given_files import GivenFolder
 from wfcore.rules.execution.open_approval import as_text
 from wfcore.rules.execution.retry import after_failure, lasting_postponement, postponement
 from wfcore.rules.execution.scope import name_of, prefix_of, scope
@@ -60,10 +61,11 @@ def job_for(
     begun: StartStep,
     secrets: Mapping[str, str],
     state: SeenState = NO_STATE,
+    files: tuple[GivenFolder[Artifact], ...] = (),
 ) -> Job:
     """
-    The job of one attempt, under the lease on *run*, with *secrets* in its environment. Raises
-    `NotRendered`.
+    The job of one attempt, under the lease on *run*, with *secrets* in its environment and the
+    *files* of earlier steps. Raises `NotRendered`.
     """
     key = begun.step_name
     step = definition.step(name_of(key))
@@ -104,6 +106,8 @@ def job_for(
         postponed=begun.postponed,
         hidden=secrets_of(hidden) if hidden else NO_SECRETS,
         hidden_in_names=secret_values(run, hidden),
+        files=files,
+        is_read=step.name in definition.steps_read,
     )
 
 

@@ -20,6 +20,7 @@ from wfcore.ports.store import Slots, Unit, head_of
 from wfcore.rules.approval.people import People
 from wfcore.rules.execution import machine as facts
 from wfcore.rules.execution.fold import advance, announce
+from wfcore.rules.execution.given_files import FilesUnavailable, GivenFolder, folder_of
 from wfcore.rules.execution.interruption import handed_back, loss
 from wfcore.rules.execution.proceed import NewId, proceed
 from wfcore.rules.execution.scope import name_of
@@ -30,6 +31,7 @@ from wfcore.rules.state import SeenState
 from wfcore.time import EpochMs
 from wfcore.usecases.approvals.acquainting import acquainted
 from wfcore.usecases.executions.children import interrupted_too_long, start_children
+from wfcore.usecases.executions.given_files import files_for
 from wfcore.usecases.executions.starting import stage_turn
 from wfcore.usecases.executions.step_jobs import (
     NotRendered,
@@ -61,9 +63,13 @@ _ASIDE = 64 * KIB
 
 @define(eq=False)
 class LastStored:
-    """The execution that the holder of the lease stored last; None: the execution must be read."""
+    """
+    The execution that the holder of the lease stored last; None: the execution must be read.
+    `folders`: the files of steps that ended, by key and number of attempts.
+    """
 
     run: Execution | None = None
+    folders: dict[tuple[str, int], GivenFolder[Artifact]] = field(factory=dict)
 
 
 @frozen
@@ -253,7 +259,12 @@ async def _complete(
             unit.put(written.state)
         outcome = evolve(outcome, events=(*told.events, *outcome.events))
         outcome = await _collected(services, unit, outcome, now, left)
+        read = {}
+        if name_of(step_name) in definition.steps_read and end.postponed is None:
+            place = step_name, run.step_results[step_name].attempts
+            read[place] = folder_of(step_name, left)
         await _commit(unit, lease)
+    lease.last.folders.update(read)
     return definition, outcome
 
 
@@ -468,8 +479,8 @@ async def _work(
         if not _runs(run, begun.step_name, *which):
             continue
         try:
-            jobs.append(await _job(services, run, definition, begun))
-        except (NotRendered, SecretMissing) as failed:
+            jobs.append(await _job(services, lease, run, definition, begun))
+        except (NotRendered, SecretMissing, FilesUnavailable) as failed:
             end = StepEnd(error=str(failed), permanent=True)
             name = begun.step_name
             definition, then = await _complete(services, lease, name, end, which, True)
@@ -479,18 +490,21 @@ async def _work(
     return Work(tuple(jobs), frozenset(run.in_flight), due_at)
 
 
-async def _job(services: Services, run: Execution, definition: Definition, begun: StartStep) -> Job:
+async def _job(
+    services: Services, lease: Lease, run: Execution, definition: Definition, begun: StartStep
+) -> Job:
     """
     The job of a begun step, after reading the outputs that the step needs; a code step gets all
-    outputs. Raises `NotRendered`, `SecretMissing`, `LeaseLost`.
+    outputs. Raises `NotRendered`, `SecretMissing`, `FilesUnavailable`, `LeaseLost`.
     """
     step = definition.step(name_of(begun.step_name))
     secrets = await named_secrets(services, run, step)
+    files = await files_for(services, run, definition, begun.step_name, lease.last.folders)
     state = await committed_state(services, run, definition)
     if isinstance(step, CodeStep):
         run = await held_outputs(services, run)
     while True:
         try:
-            return job_for(services.templates, run, definition, begun, secrets, state)
+            return job_for(services.templates, run, definition, begun, secrets, state, files)
         except NotRead as missed:
             run = await held_outputs(services, run, {missed.key})
