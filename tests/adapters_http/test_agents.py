@@ -242,6 +242,18 @@ async def test_a_repeated_call_starts_once(world: World) -> None:
     assert (await world.get("/api/v1/executions")).json()["total"] == 1
 
 
+async def test_a_call_may_carry_a_reference(world: World) -> None:
+    """In `_meta`, beside the arguments of the workflow. EX-38."""
+    await world.workflow(DataStep("one", 1), name="Once")
+    async with agent(world) as client:
+        name = await tool_of(client, "Once")
+        await client.call_tool(name, {}, meta={"wfcore/reference": "Order 7"})
+        bad = await client.call_tool(name, {}, meta={"wfcore/reference": 7})
+        assert (bad.is_error, "wfcore/reference" in bad.content[0].text) == (True, True)
+    (run,) = (await world.get("/api/v1/executions")).json()["items"]
+    assert run["reference"] == "Order 7"
+
+
 async def test_an_agent_asks_people_and_cannot_answer(world: World) -> None:
     """It opens a gate; no tool decides; its key is refused where people decide. MC-4, GT-3."""
     async with agent(world) as client:

@@ -362,3 +362,17 @@ async def test_a_poll_shows_each_change_at_once(world: World):
     assert first.json()["status"] == "AWAITING_APPROVAL"
     await world.post(f"{path}/cancel")
     assert (await world.get(path)).json()["status"] == "CANCELLED"
+
+
+async def test_executions_are_found_by_their_reference(world: World):
+    """Exactly that text, in lists and counts; one of 201 characters is 400. EX-38."""
+    workflow = await world.workflow()
+    url = f"/api/v1/workflows/{workflow}/executions"
+    for reference in ("Order 7", "Order 77", None):
+        assert (await world.post(url, {"reference": reference})).status_code == 202
+    found = (await world.get("/api/v1/executions", params={"reference": "Order 7"})).json()
+    assert [one["reference"] for one in found["items"]] == ["Order 7"]
+    counts = await world.get("/api/v1/executions/counts", params={"reference": "Order 7"})
+    assert sum(counts.json()["counts"].values()) == 1
+    wrong = await world.post(url, {"reference": "x" * 201})
+    assert (wrong.status_code, "reference" in wrong.json()["error"]) == (400, True)

@@ -166,7 +166,7 @@ async def test_every_answer_is_in_the_statistics(world: World):
     session = await world.sign_in()
     stats = (await world.get(f"/api/webhooks/{id}/stats", headers=session)).json()
     assert stats == {
-        "webhookId": id, "total": 4, "accepted": 1,
+        "webhookId": id, "total": 4, "accepted": 1, "ignored": 0,
         "rejected": {"400": 1, "401": 1, "413": 1},
         "lastTriggeredAt": world.clock.now(),
         "daily": [{"date": "2023-11-14", "accepted": 1, "rejected": 3}],
@@ -176,7 +176,7 @@ async def test_every_answer_is_in_the_statistics(world: World):
 RECORD = {
     "id", "webhookId", "workflowId", "name", "apiKeyId", "variableMapping", "status",
     "disabledReason", "authMode", "triggerUrl", "createdAt", "updatedAt", "lastTriggeredAt",
-    "scheme", "oldSecretUntil",
+    "scheme", "oldSecretUntil", "when", "headers",
 }  # fmt: skip
 
 
@@ -319,3 +319,35 @@ async def test_a_webhook_needs_edit_on_its_workflow(world: World):
     body = {"workflowId": foreign, "name": "n", "apiKeyId": world.key.key.id}
     session = {"headers": await world.sign_in()}
     assert (await world.http.post("/api/webhooks", json=body, **session)).status_code == 200
+
+
+async def test_an_ignored_delivery_is_answered_and_starts_nothing(world: World):
+    """200 with the documented fields; managed by its owner's session. WH-24, WH-25."""
+    session, workflow = await world.sign_in(), await world.workflow()
+    body = {
+        "workflowId": workflow, "name": "hook", "apiKeyId": world.key.key.id,
+        "when": "{{ payload.opened }}", "headers": {"kind": "X-Kind"},
+    }  # fmt: skip
+    made = (await world.post("/api/webhooks", body, headers=session)).json()
+    assert (made["when"], made["headers"]) == (body["when"], body["headers"])
+    url, id = f"/api/webhooks/{made['id']}", made["id"]
+    ignored = await world.post(f"{url}/trigger", {"opened": False})
+    assert ignored.status_code == 200
+    answer = {"webhookId": id, "executionId": None, "status": None}
+    assert ignored.json() == {"ok": True, "ignored": True, **answer}
+    assert ignored.headers["x-ratelimit-remaining"] == "299"
+    kind = {**world.bearer, "X-Kind": "issue"}
+    started = await world.post(f"{url}/trigger", {"opened": True}, headers=kind)
+    assert started.status_code == 202
+    found = await variables_of(world, started.json()["executionId"])
+    assert found == {"opened": True, "kind": "issue"}
+    sample = await world.post(f"{url}/test", {}, headers=session)
+    assert (sample.status_code, sample.json()["ignored"]) == (200, True)
+    listed = (await world.get(f"{url}/deliveries", headers=session)).json()["deliveries"]
+    assert [(one["status"], one["ignored"]) for one in listed] == [
+        (200, True), (202, False), (200, True),
+    ]  # fmt: skip
+    wrong = await world.http.put(url, json={"headers": {"a": "Cookie"}}, headers=session)
+    assert (wrong.status_code, "headers.a" in wrong.json()["error"]) == (400, True)
+    gone = await world.http.put(url, json={"when": None}, headers=session)
+    assert (gone.json()["when"], gone.json()["headers"]) == (None, body["headers"])

@@ -30,6 +30,15 @@ def _apply(wfcore: Call, text: str) -> str:
     return str(said.json["id"])
 
 
+def test_executions_have_references(wfcore: Call, applied: str) -> None:
+    """Given at the start, shown, and what a list is narrowed to. EX-38."""
+    for reference in ("Order 7", "Order 77"):
+        wfcore("execution", "start", "Greet", "--reference", reference)
+    found = wfcore("execution", "list", "--reference", "Order 7", "--json").json["items"]
+    assert [one["reference"] for one in found] == ["Order 7"]
+    assert "Order 7" in wfcore("execution", "show", found[0]["executionId"]).out
+
+
 def test_a_start_is_accepted_and_waits_for_the_server(wfcore: Call, applied: str) -> None:
     """`start` answers the start response; the execution is PENDING with source manual."""
     started = wfcore("execution", "start", "Greet", "--json").json

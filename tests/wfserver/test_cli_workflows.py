@@ -135,6 +135,21 @@ def test_the_three_kinds_of_webhooks(wfcore: Call, applied: str) -> None:
     ]
 
 
+def test_a_webhook_takes_what_it_is_told_to(wfcore: Call, applied: str) -> None:
+    """Its condition and its headers are set, changed and taken away. WH-24, WH-25."""
+    create = ("webhook", "create", "--workflow", "Greet", "--name", "w", "--open", "--json")
+    when, header = "{{ payload.a }}", "kind=X-Kind"
+    made = wfcore(*create, "--when", when, "--header", header).json
+    assert (made["when"], made["headers"]) == (when, {"kind": "X-Kind"})
+    assert "ignored" in wfcore("webhook", "test", made["id"]).out
+    change = ("webhook", "set", made["id"], "--json")
+    other = wfcore(*change, "--when", "{{ payload.b }}", "--header", "a=X-A").json
+    assert (other["when"], other["headers"]) == ("{{ payload.b }}", {"a": "X-A"})
+    gone = wfcore(*change, "--when", "", "--no-headers").json
+    assert (gone["when"], gone["headers"]) == (None, None)
+    assert "headers.a" in wfcore(*change, "--header", "a=Cookie").err
+
+
 def test_an_open_webhook_is_marked_loudly(wfcore: Call, applied: str) -> None:
     """A webhook without key and secret is marked when it is made and in the list."""
     made = wfcore("webhook", "create", "--workflow", "Greet", "--name", "w", "--open")

@@ -160,6 +160,17 @@ class StatusForm:
 
 
 @frozen
+class ConditionsForm:
+    """
+    The conditions of a webhook: the template `when`, and in `headers` a line `variable:
+    Header-Name` for each header that sets a variable. Empty: none.
+    """
+
+    when: str = ""
+    headers: str = ""
+
+
+@frozen
 class PersonForm:
     """A new plan and status of an account."""
 

@@ -11,6 +11,7 @@ from typing import Any
 
 from adapters_http.console.forms import (
     ActForm,
+    ConditionsForm,
     DecisionForm,
     DecisionsForm,
     DelegateForm,
@@ -183,6 +184,8 @@ PAGES: tuple[Route, ...] = (
           scope=Scope.WORKFLOW_READ),
     _page("POST", "/operate/webhooks/{id}", ("webhooks", "switch"),
           "Disable or enable it", scope=Scope.WORKFLOW_EXECUTE, body=StatusForm),
+    _page("POST", "/operate/webhooks/{id}/conditions", ("webhooks", "condition"),
+          "Change what it takes", scope=Scope.WORKFLOW_EXECUTE, body=ConditionsForm),
     _page("GET", "/operate/usage", ("operate", "show_usage"), "Usage"),
     *_list("/operate/schedules", "schedules", "Schedules",
            scope=Scope.WORKFLOW_READ),

@@ -1,11 +1,12 @@
 """Webhooks with their last deliveries; a webhook can be disabled and enabled."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
 from starlette.responses import Response
 
+from adapters_http.console.forms import ConditionsForm
 from adapters_http.console.hints import followed
 from adapters_http.console.operate import SIZE, operate_page
 from adapters_http.console.paths import see_other
@@ -57,14 +58,23 @@ async def show_one(request: Request) -> Response:
     return await _one(request)
 
 
-async def _one(request: Request, problem: str | None = None) -> Response:
+async def _one(
+    request: Request,
+    problem: str | None = None,
+    *,
+    typed: ConditionsForm | None = None,
+    wrong: str | None = None,
+) -> Response:
+    """The page; *typed* with the reason *wrong*: conditions that were not accepted."""
     services, who, id = request.services, request.who, request.params["id"]
     hook = await webhooks.read_webhook(services, who, id)
     return operate_page(
         request,
         "webhook",
-        409 if problem else 200,
+        409 if problem else 400 if wrong else 200,
         hook=hook,
+        conditions=typed or ConditionsForm(hook.when or "", _lines_of(hook.headers)),
+        wrong=wrong,
         stats=await webhooks.webhook_stats(services, who, id),
         deliveries=(await deliveries.list_deliveries(services, who, id, DELIVERIES)).rows,
         workflow=await _workflow_name(request, hook.workflow_id),
@@ -92,3 +102,30 @@ async def switch(request: Request) -> Response:
     except (Conflict, LimitReached) as refusal:
         return await _one(request, refusal.message)
     return see_other(request, f"/operate/webhooks/{id}")
+
+
+async def condition(request: Request) -> Response:
+    """Change which deliveries start anything, and which headers become variables. WH-24, WH-25."""
+    id, form = request.params["id"], request.body
+    assert isinstance(form, ConditionsForm)
+    try:
+        change = WebhookChange(when=form.when, headers=_headers_in(form.headers))
+        await webhooks.update_webhook(request.services, request.who, id, change, request.origin)
+    except InvalidInput as wrong:
+        return await _one(request, typed=form, wrong=str(wrong))
+    return see_other(request, f"/operate/webhooks/{id}")
+
+
+def _lines_of(headers: Mapping[str, str] | None) -> str:
+    return "".join(f"{name}: {header}\n" for name, header in (headers or {}).items())
+
+
+def _headers_in(text: str) -> Mapping[str, str]:
+    """The headers in the lines of the form. Raises `InvalidInput`."""
+    found: dict[str, str] = {}
+    for line in filter(None, map(str.strip, text.splitlines())):
+        name, colon, header = line.partition(":")
+        if not colon:
+            raise InvalidInput("headers", f"{line[:80]!r} must be like variable: Header-Name")
+        found[name.strip()] = header.strip()
+    return found

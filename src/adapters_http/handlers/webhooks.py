@@ -16,6 +16,7 @@ from wfcore.wire.common import WEBHOOKS, shown_of
 from wfcore.wire.converter import sent
 from wfcore.wire.webhooks import (
     DeliveryPage,
+    IgnoredView,
     StatsView,
     TriggerView,
     WebhookDeleted,
@@ -43,6 +44,8 @@ async def create(request: Request) -> WebhookView:
         body.secret,
         body.scheme or Scheme.WFCORE,
         makes_secret=body.scheme is not None,
+        when=body.when,
+        headers=body.headers,
     )
     made = await webhooks.create_webhook(request.services, request.who, new, request.origin)
     return await _view(request, made, made.secret_key)
@@ -99,12 +102,14 @@ async def replay(request: Request) -> TriggerView:
     return trigger_view(id, started.execution_id, started.workflow_id, started.started_at)
 
 
-async def test(request: Request) -> TriggerView:
+async def test(request: Request) -> TriggerView | IgnoredView:
     """Deliver a signed sample through every check."""
     id, payload = request.params["id"], request.body.payload
     started = await deliveries.deliver_test(
         request.services, request.who, id, payload, request.origin
     )
+    if started is None:
+        return IgnoredView(webhook_id=id)
     return trigger_view(id, started.execution_id, started.workflow_id, started.started_at)
 
 
@@ -118,24 +123,26 @@ async def trigger(request: Request) -> TriggerView | Response:
     """
     Accept an execution with variables from the payload.
 
-    Slack's question whether the URL is ours, and GitHub's ping, are answered and start nothing.
-    Slack's commands and interactions get an empty 200, because anything else would be shown to
-    whoever typed them. SG-8, SG-9.
+    Slack's question whether the URL is ours, GitHub's ping, and deliveries that the webhook's
+    `when` ignores are answered with 200 and start nothing. Slack's commands and interactions get an
+    empty 200, because anything else would be shown to whoever typed them. SG-8, SG-9.
     """
     delivery = request.delivery
     assert delivery is not None
-    if delivery.reply is not None:
-        return JSONResponse(delivery.reply)
     webhook = delivery.webhook
+    from_slack = scheme_of(webhook) is Scheme.SLACK and is_form(request.header(b"content-type"))
+    if delivery.reply is not None:
+        return Response(status_code=200) if from_slack else JSONResponse(delivery.reply)
     started = await trigger_webhook(
         request.services,
         webhook.id,
         delivery.payload,
         idempotency=delivery.idempotency,
+        from_headers=delivery.from_headers,
         origin=request.origin,
     )
     if started.replayed:
         request.headers.append(REPLAYED)
-    if scheme_of(webhook) is Scheme.SLACK and is_form(request.header(b"content-type")):
+    if from_slack:
         return Response(status_code=200)
     return trigger_view(webhook.id, started.execution_id, started.workflow_id, started.started_at)

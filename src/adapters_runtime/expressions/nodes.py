@@ -55,6 +55,14 @@ class Get:
 
     def value(self, scope: Evaluation) -> Json:
         of, key = self.of.value(scope), self.key.value(scope)
+        try:
+            return self._found(of, key)
+        except Missing:
+            if scope.missing_is_null:
+                return None
+            raise
+
+    def _found(self, of: Json, key: Json) -> Json:
         if isinstance(of, Mapping):
             if isinstance(key, str) and key in of:
                 return of[key]

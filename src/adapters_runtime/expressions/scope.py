@@ -34,10 +34,14 @@ class Missing(EvaluationFailed):
 
 @define
 class Evaluation:
-    """One evaluation: the data by name, and the budget that is left."""
+    """
+    One evaluation: the data by name, and the budget that is left. `missing_is_null`: see
+    `Templates.render`.
+    """
 
     names: Mapping[str, Json]
     left: int = BUDGET
+    missing_is_null: bool = False
 
     def spend(self, amount: int) -> None:
         """Take *amount* from the budget. Raises `EvaluationFailed` if the budget is too small."""

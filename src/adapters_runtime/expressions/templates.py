@@ -44,6 +44,8 @@ class MiniJinjaTemplates:
         names: Mapping[str, Json],
         limit: int = TEXT_RESULT,
         inserted: Inserted | None = None,
+        *,
+        missing_is_null: bool = False,
     ) -> Json:
         """
         Returns *value* with every template in its texts evaluated, also inside lists and objects.
@@ -55,7 +57,7 @@ class MiniJinjaTemplates:
         if isinstance(value, str) and "{" not in value:
             return value
         try:
-            result = _render(value, Evaluation(names), inserted)
+            result = _render(value, Evaluation(names, missing_is_null=missing_is_null), inserted)
         except RecursionError:
             raise TemplateFailed(_shown(value), "the data are nested too deeply") from None
         if flaw := _flaw(result, limit):

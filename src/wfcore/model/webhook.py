@@ -51,8 +51,10 @@ class Scheme(StrEnum):
 @frozen
 class Webhook:
     """
-    A trigger URL for one workflow. `secret_key` counts only if the webhook has no bound key.
-    `old_secret`, its predecessor, is valid until `old_secret_until`. WH-19.
+    A trigger URL for one workflow. `when`: a template over `payload` and `headers` that chooses the
+    deliveries that start an execution. WH-24. `headers`: header names by variable. WH-25.
+    `secret_key` counts only if the webhook has no bound key. `old_secret`, its predecessor, is
+    valid until `old_secret_until`. WH-19.
     """
 
     id: str
@@ -70,6 +72,8 @@ class Webhook:
     scheme: Scheme = Scheme.WFCORE
     old_secret: str | None = field(default=None, repr=False)
     old_secret_until: EpochMs | None = None
+    when: str | None = None
+    headers: Mapping[str, str] | None = None
 
     @property
     def auth_mode(self) -> AuthMode:
@@ -84,6 +88,8 @@ class Webhook:
 
 ACCEPTED = 202
 """The status under which the statistics count an accepted trigger."""
+IGNORED = 200
+"""The status under which the statistics count a delivery that `when` ignored."""
 
 
 @frozen
@@ -112,10 +118,11 @@ class Delivery:
     """
     One answered request to a webhook's URL. WH-20 to WH-22.
 
-    `status`: the status of the answer. `reason`: why the request was refused, in words for the
-    owner. `authenticated`: whether the credentials were valid. `payload`: the content of the
-    request, stored only for an authenticated request that was refused. `replay_of`: the delivery
-    that this delivery repeats.
+    `status`: the status of the answer. `reason`: why the request was refused or ignored, in words
+    for the owner. `authenticated`: whether the credentials were valid. `payload` and
+    `from_headers`: the content of the request and the variables from its headers, stored only for
+    an authenticated request that was refused or `ignored`. `replay_of`: the delivery that this
+    delivery repeats.
     """
 
     id: str
@@ -128,3 +135,5 @@ class Delivery:
     execution_id: str | None = None
     payload: JsonObject | None = field(default=None, repr=False)
     replay_of: str | None = None
+    ignored: bool = False
+    from_headers: JsonObject = field(factory=dict, repr=False)

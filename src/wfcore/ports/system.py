@@ -153,11 +153,14 @@ class Templates(Protocol):
         names: Mapping[str, Json],
         limit: int = TEXT_RESULT,
         inserted: Inserted | None = None,
+        *,
+        missing_is_null: bool = False,
     ) -> Json:
         """
         Evaluate every template in *value* (strings, also inside lists and objects). With *inserted*
         the result is a text, and *inserted* converts the text of each expression, except the result
-        of the filter `markdown`. MD-3.
+        of the filter `markdown`. MD-3. With *missing_is_null*, a field that is not in the data is
+        null, and so is a field of null.
 
         Raises `TemplateFailed`: unknown name, wrong type, budget exceeded, a result with an integer
         that does not fit 64 bits, or a result larger than *limit* (the characters of its texts,

@@ -87,14 +87,19 @@ _TEMPLATE = re.compile(r"\{\{((?:(?!\}\}).)*)\}\}", re.DOTALL)
 class PathTemplates:
     """Templates with dotted paths only: `{{ steps.fetch.output }}`. These are enough for rules."""
 
+    def __init__(self, missing_is_null: bool = False) -> None:
+        self._missing_is_null = missing_is_null
+
     def render(
         self,
         value: Json,
         names: Mapping[str, Json],
         limit: int = TEXT_RESULT,
         inserted: Callable[[str], str] | None = None,
+        *,
+        missing_is_null: bool = False,
     ) -> Json:
-        result = self._render(value, names, inserted)
+        result = PathTemplates(missing_is_null)._render(value, names, inserted)
         if len(compact(result)) > limit:
             raise TemplateFailed(str(value)[:100], f"the result is over {limit // MIB} MB")
         return result
@@ -117,6 +122,8 @@ class PathTemplates:
         found: Json = names
         for part in path.split("."):
             if not isinstance(found, Mapping) or part not in found:
+                if self._missing_is_null and found is not names:
+                    return None
                 raise TemplateFailed(path, f"{part} is unknown")
             found = found[part]
         return found

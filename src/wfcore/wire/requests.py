@@ -199,6 +199,8 @@ class WebhookBody:
     """
     A new webhook: bound to one of the caller's own keys (`apiKeyId`), or signed by a `scheme`.
     Without `secret` one is made, for a scheme whose sender does not make it, and shown once.
+    `when`: a template over `payload` and `headers`; deliveries for which it is not true start
+    nothing. `headers`: names of headers by the variable that they set.
     """
 
     workflow_id: str
@@ -207,6 +209,8 @@ class WebhookBody:
     variable_mapping: Mapping[str, str] | None = None
     scheme: Scheme | None = field(default=None, metadata=NOT_NULL)
     secret: str | None = field(default=None, metadata=NOT_NULL, repr=False)
+    when: str | None = None
+    headers: Mapping[str, str] | None = None
 
 
 @frozen
@@ -214,6 +218,7 @@ class WebhookChangeBody:
     """
     What of a webhook changes; a field that is not sent stays as it is. `secret` null: make a new
     one and show it once. The one before stays good for `overlap` milliseconds (default 24 h).
+    `when`, `headers`, `variableMapping` null: there is none any more.
     """
 
     name: str | None = field(default=None, metadata=NOT_NULL)
@@ -223,6 +228,8 @@ class WebhookChangeBody:
     scheme: Scheme | None = field(default=None, metadata=NOT_NULL)
     secret: str | None = field(default=None, repr=False)
     overlap: int | None = field(default=None, metadata=NOT_NULL)
+    when: str | None = None
+    headers: Mapping[str, str] | None = None
 
 
 @frozen

@@ -31,11 +31,24 @@ class TriggerView:
     started_at: int
 
 
+@define(eq=False, kw_only=True)
+class IgnoredView:
+    """A delivery that the webhook's `when` ignores: nothing was started."""
+
+    ok: bool = True
+    ignored: bool = True
+    webhook_id: str
+    execution_id: str | None = None
+    status: ExecutionStatus | None = None
+
+
 @define(eq=False)
 class WebhookView:
     """
-    A webhook. `secretKey` is there once, when it is made. `scheme`: whose headers sign its
-    requests, null where none do; `oldSecretUntil`: until when the secret before is good, too.
+    A webhook. `secretKey` is there once, when it is made. `when`: the template that chooses the
+    deliveries that start anything; `headers`: names of headers by variable. `scheme`: whose headers
+    sign its requests, null where none do; `oldSecretUntil`: until when the secret before is good,
+    too.
     """
 
     id: str
@@ -53,6 +66,8 @@ class WebhookView:
     last_triggered_at: int | None
     scheme: Scheme | None
     old_secret_until: int | None
+    when: str | None
+    headers: Mapping[str, str] | None
     secret_key: str | None = field(default=None, metadata=ABSENT, repr=False)
 
 
@@ -64,8 +79,8 @@ class WebhookPage(ListPage):
 @define(eq=False)
 class DeliveryView:
     """
-    One answered request to a webhook. `status`: what was answered; `reason`: why it was refused;
-    `canReplay`: whether what it carried is still known.
+    One answered request to a webhook. `status`: what was answered; `reason`: why it was refused or
+    `ignored`; `canReplay`: whether what it carried is still known.
     """
 
     id: str
@@ -77,6 +92,7 @@ class DeliveryView:
     reason: str | None
     execution_id: str | None
     replay_of: str | None
+    ignored: bool
     can_replay: bool
 
 
@@ -131,11 +147,14 @@ class DayView:
 
 @define(eq=False)
 class StatsView:
-    """How often a webhook was triggered. `rejected` maps a status to its number."""
+    """
+    How often a webhook was triggered. `rejected` maps a status to its number; `ignored`: by `when`.
+    """
 
     webhook_id: str
     total: int
     accepted: int
+    ignored: int
     rejected: Mapping[str, int]
     last_triggered_at: int | None
     daily: Sequence[DayView]
@@ -168,6 +187,8 @@ def webhook_view(
         last_triggered_at=last_triggered_at,
         scheme=webhook.scheme if webhook.auth_mode is AuthMode.SIGNATURE else None,
         old_secret_until=webhook.old_secret_until,
+        when=webhook.when,
+        headers=webhook.headers,
         secret_key=secret,
     )
 
@@ -184,6 +205,7 @@ def delivery_view(delivery: Delivery) -> DeliveryView:
         reason=delivery.reason,
         execution_id=delivery.execution_id,
         replay_of=delivery.replay_of,
+        ignored=delivery.ignored,
         can_replay=may_be_replayed(delivery),
     )
 
@@ -192,5 +214,11 @@ def stats_view(webhook_id: str, stats: Stats) -> StatsView:
     """The statistics of a webhook."""
     daily = [DayView(day.date, day.accepted, day.rejected) for day in stats.daily]
     return StatsView(
-        webhook_id, stats.total, stats.accepted, stats.rejected, stats.last_triggered_at, daily
+        webhook_id=webhook_id,
+        total=stats.total,
+        accepted=stats.accepted,
+        ignored=stats.ignored,
+        rejected=stats.rejected,
+        last_triggered_at=stats.last_triggered_at,
+        daily=daily,
     )

@@ -51,6 +51,15 @@ def webhook_command() -> None:
     metavar="VARIABLE=FIELD",
     help="A workflow variable and the payload's field it comes from. Repeatable.",
 )
+@click.option("--when", metavar="TEMPLATE", help="Only deliveries for which this is true.")
+@click.option(
+    "--header",
+    "headers",
+    type=Pair(),
+    multiple=True,
+    metavar="VARIABLE=HEADER",
+    help="A workflow variable and the header it comes from. Repeatable.",
+)
 @pass_invocation
 def create(
     invocation: Invocation,
@@ -62,6 +71,8 @@ def create(
     scheme: Scheme | None,
     open_: bool,
     mapping: tuple[tuple[str, str], ...],
+    when: str | None,
+    headers: tuple[tuple[str, str], ...],
 ) -> None:
     """
     A new active webhook, with exactly one of --key, --secret (or --scheme) and --open.
@@ -80,6 +91,8 @@ def create(
         scheme=scheme,
         open=open_,
         mapping=dict(mapping) or None,
+        when=when,
+        headers=dict(headers) or None,
     )
     _show(invocation, made, made=secret is None)
 
@@ -96,6 +109,16 @@ def create(
     type=Duration(),
     help="How long the secret before stays good, too.  [default: 24h]",
 )
+@click.option("--when", metavar="TEMPLATE", help="Only deliveries for which this is true; '': all.")
+@click.option(
+    "--header",
+    "headers",
+    type=Pair(),
+    multiple=True,
+    metavar="VARIABLE=HEADER",
+    help="A workflow variable and the header it comes from. Repeatable.",
+)
+@click.option("--no-headers", is_flag=True, help="No header sets a variable any more.")
 @pass_invocation
 def set_(
     invocation: Invocation,
@@ -106,13 +129,21 @@ def set_(
     secret_stdin: bool,
     new_secret: bool,
     overlap: int | None,
+    when: str | None,
+    headers: tuple[tuple[str, str], ...],
+    no_headers: bool,
 ) -> None:
-    """Change a webhook's status, scheme or secret."""
+    """Change a webhook's status, scheme, secret or conditions."""
     secret = _secret(secret, secret_stdin)
     if secret is not None and new_secret:
         raise click.UsageError("Give --secret or --new-secret, not both")
-    if not any((status, scheme, secret, new_secret, overlap is not None)):
-        raise click.UsageError("Say what changes: --status, --scheme, --secret, --new-secret")
+    if headers and no_headers:
+        raise click.UsageError("Give --header or --no-headers, not both")
+    conditions = when is not None or headers or no_headers
+    if not any((status, scheme, secret, new_secret, overlap is not None, conditions)):
+        raise click.UsageError(
+            "Say what changes: --status, --scheme, --secret, --new-secret, --when, --header"
+        )
     changed = invocation.perform(
         webhooks.set_webhook,
         id=id,
@@ -121,6 +152,8 @@ def set_(
         secret=secret,
         new_secret=new_secret,
         overlap=overlap,
+        when=when,
+        headers=dict(headers) if headers or no_headers else None,
     )
     _show(invocation, changed, made=new_secret)
 
@@ -187,6 +220,9 @@ def _object(text: str) -> JsonObject:
 
 
 def _put_started(started: Any) -> None:
+    if started.get("ignored"):
+        say("ignored: the webhook's `when` is not true for it")
+        return
     put_fields({"execution": started["executionId"], "webhook": started["webhookId"]})
 
 
@@ -226,6 +262,8 @@ def _show(invocation: Invocation, document: Any, made: bool = False) -> None:
             "disabled": document["disabledReason"],
             "opened by": MODES[document["authMode"]],
             "scheme": document["scheme"],
+            "when": document["when"],
+            "headers": _headers(document["headers"]),
             "key": document["apiKeyId"],
             "secret (shown once)": document.get("secretKey") if made else None,
             "old secret until": _until(document["oldSecretUntil"]),
@@ -233,6 +271,10 @@ def _show(invocation: Invocation, document: Any, made: bool = False) -> None:
     )
     if document["authMode"] == AuthMode.NONE:
         click.secho(OPEN_WARNING, fg="red", bold=True, err=True)
+
+
+def _headers(headers: dict[str, str] | None) -> str | None:
+    return ", ".join(f"{name}={header}" for name, header in (headers or {}).items()) or None
 
 
 def _until(at: int | None) -> str | None:

@@ -383,3 +383,19 @@ def test_a_list_of_webhooks_of_nobody_is_empty(site: Site):
     assert "There is no key yet" in eve.get("/operate/keys").text
     assert "No schedule will run" in eve.get("/operate/schedules").text
     assert "No secret is set" in eve.get("/operate/secrets").text
+
+
+def test_an_owner_says_what_a_webhook_takes(site: Site) -> None:
+    """A mistake is shown beside what was typed; an ignored delivery is marked. WH-24, WH-25."""
+    hook = site.do(site.world.webhook())
+    reader, path = Reader(site), f"/operate/webhooks/{hook}"
+    typed = {"when": "{{ payload.opened }}", "headers": "kind: X-Kind\n"}
+    wrong = reader.post(f"{path}/conditions", **{**typed, "headers": "kind: Cookie"})
+    assert wrong.status_code == 400
+    assert "headers.kind" in wrong.text
+    assert "kind: Cookie" in wrong.text
+    assert reader.post(f"{path}/conditions", **{**typed, "headers": "kind"}).status_code == 400
+    assert reader.post(f"{path}/conditions", **typed).status_code == 303
+    assert "kind: X-Kind" in reader.get(path).text
+    assert site.do(site.world.post(f"/api/webhooks/{hook}/trigger", {})).status_code == 200
+    assert "ignored" in reader.get(path).text

@@ -328,7 +328,7 @@ def test_data_never_change_and_never_run() -> None:
         (
             "{{ steps.by-hand.output }}",
             [
-                "unknown name hand; known: execution, steps, trigger, variables",
+                "unknown name hand; known: execution, steps, variables",
                 'unknown name steps.by; a name with "-" is written steps["by-hand"]',
             ],
         ),

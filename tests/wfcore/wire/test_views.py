@@ -79,7 +79,7 @@ SAME: list[tuple[Any, Any, Mapping[str, Any]]] = [
         make.webhook(
             updated_at=5, variable_mapping={"a": "b"}, status=WebhookStatus.DISABLED,
             disabled_reason=DisabledReason.PLAN_LIMIT, scheme=Scheme.GITHUB, old_secret_until=6,
-            api_key_id=None, secret_key="hidden",
+            api_key_id=None, secret_key="hidden", when="{{ 1 }}", headers={"a": "X-A"},
         ),
         lambda one: webhooks.webhook_view(one, "https://here", 7, "shown"),
         {
@@ -98,7 +98,7 @@ SAME: list[tuple[Any, Any, Mapping[str, Any]]] = [
     (
         make.delivery(
             at=5, kind=DeliveryKind.REPLAY, status=409, authenticated=False, reason="busy",
-            execution_id="exec_1", replay_of="dlv_0",
+            execution_id="exec_1", replay_of="dlv_0", ignored=True,
         ),
         webhooks.delivery_view,
         {"can_replay": True},
@@ -157,7 +157,7 @@ SAME: list[tuple[Any, Any, Mapping[str, Any]]] = [
     ),
     (Concurrency(2, "key", [*OnLimit][-1]), workflows.concurrency_view, {}),
     (
-        Stats(9, 6, {"409": 3}, 5, (Day("2026-01-02", 6, 3),)),
+        Stats(11, 6, 2, {"409": 3}, 5, (Day("2026-01-02", 6, 3),)),
         lambda one: webhooks.stats_view("wh_1", one),
         {"webhook_id": "wh_1", "daily": [webhooks.DayView("2026-01-02", 6, 3)]},
     ),

@@ -30,6 +30,17 @@ from wfcore.time import SECOND, EpochMs
 
 Headers = Mapping[str, Sequence[str]]
 
+SIGNATURE_HEADERS = frozenset(
+    {
+        "x-webhook-signature",
+        "webhook-signature",
+        "x-hub-signature",
+        "x-hub-signature-256",
+        "stripe-signature",
+        "x-slack-signature",
+    }
+)
+"""The headers with the signatures of all schemes, by lower-case name."""
 STANDARD_KEY_BYTES = (24, 64)
 """The length of a key in the specification of Standard Webhooks."""
 MAX_SENDER_ID = 255

@@ -15,6 +15,7 @@ from wfcore.machine import Machine, Row
 from wfcore.model.access import Account, ApiKey, Principal, Tier
 from wfcore.model.webhook import (
     ACCEPTED,
+    IGNORED,
     AuthMode,
     Delivery,
     DisabledReason,
@@ -269,8 +270,8 @@ def refusal_in_words(error: Unauthenticated) -> str:
 
 def keeps_payload(definition: Definition, size: int) -> bool:
     """
-    Whether the payload of a refused delivery of *size* bytes is stored for a replay. False if the
-    workflow takes secrets, because the payload may contain a secret. WH-21.
+    Whether the payload of a refused or ignored delivery of *size* bytes is stored for a replay.
+    False if the workflow takes secrets, because the payload may contain a secret. WH-21.
     """
     takes_secrets = any(one.secret for one in definition.variables.values())
     return size <= DELIVERY_PAYLOAD and not takes_secrets
@@ -326,6 +327,7 @@ class Stats:
 
     total: int
     accepted: int
+    ignored: int
     rejected: Mapping[str, int]
     last_triggered_at: EpochMs | None
     daily: tuple[Day, ...]
@@ -335,7 +337,9 @@ def stats(tallies: Sequence[Tally]) -> Stats:
     """The sum of one webhook's tallies; days in order. WH-9."""
     rejected: dict[str, int] = {}
     days: dict[str, Day] = {}
-    for tally in sorted(tallies, key=lambda one: (one.date, one.status)):
+    ignored = sum(tally.count for tally in tallies if tally.status == IGNORED)
+    judged = [tally for tally in tallies if tally.status != IGNORED]
+    for tally in sorted(judged, key=lambda one: (one.date, one.status)):
         good = tally.count if tally.status == ACCEPTED else 0
         bad = tally.count - good
         if bad:
@@ -345,8 +349,9 @@ def stats(tallies: Sequence[Tally]) -> Stats:
     accepted = sum(day.accepted for day in days.values())
     times = [tally.last_at for tally in tallies if tally.status == ACCEPTED]
     return Stats(
-        total=accepted + sum(rejected.values()),
+        total=accepted + ignored + sum(rejected.values()),
         accepted=accepted,
+        ignored=ignored,
         rejected=rejected,
         last_triggered_at=max(times, default=None),
         daily=tuple(days.values()),

@@ -47,6 +47,16 @@ class TemplatesContract:
         found = templates.render("{{steps.fetch.output}}", NAMES)
         assert found == {"rows": [{"id": 1}, {"id": 2}], "deep": {"er": [[]]}}
 
+    @pytest.mark.parametrize("given_path", ["variables.nope", "variables.none.x", "steps.a.b.c"])
+    def test_a_missing_field_is_null_on_request(
+        self, templates: Templates, given_path: str
+    ) -> None:
+        """With `missing_is_null`, a field that is not in the data is null, as are its fields."""
+        text = f"{{{{ {given_path} }}}}"
+        assert templates.render(text, NAMES, missing_is_null=True) is None
+        with pytest.raises(TemplateFailed):
+            templates.render(text, NAMES)
+
     def test_text_around_a_template_makes_text(self, templates: Templates) -> None:
         """Any text beside a template makes the result text."""
         text = "{{ variables.text }}: {{ variables.number }} rows"

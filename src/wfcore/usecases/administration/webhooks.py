@@ -32,10 +32,13 @@ async def create_webhook(
     scheme: Scheme | None = None,
     open: bool = False,
     mapping: Mapping[str, str] | None = None,
+    when: str | None = None,
+    headers: Mapping[str, str] | None = None,
 ) -> Answer:
     """
     A new active webhook, with exactly one of `key` (an id; its account owns it), `secret` or
-    `scheme`, and `open`.
+    `scheme`, and `open`. `when`: a template that chooses the deliveries that start anything;
+    `headers`: names of headers by the variable that they set.
     """
     signed = secret is not None or scheme is not None
     if sum((key is not None, signed, open)) != 1:
@@ -51,6 +54,8 @@ async def create_webhook(
         secret,
         scheme or Scheme.WFCORE,
         makes_secret=signed,
+        when=when,
+        headers=dict(headers or {}) or None,
     )
     made = await webhooks.create_webhook(at.services, who, new, origin=at.origin)
     return _webhook(at, made, None, made.secret_key)
@@ -64,12 +69,22 @@ async def set_webhook(
     secret: str | None = None,
     new_secret: bool = False,
     overlap: int | None = None,
+    when: str | None = None,
+    headers: Mapping[str, str] | None = None,
 ) -> Answer:
     """
-    Change a webhook's status, scheme or secret; `newSecret`: one is made and shown once; the one
-    before stays good for `overlap` milliseconds.
+    Change a webhook's status, scheme, secret, `when` or `headers`; `newSecret`: one is made and
+    shown once; the one before stays good for `overlap` milliseconds. An empty `when`, or empty
+    `headers`: there is none any more.
     """
-    given = {"status": status, "scheme": scheme, "secret": secret, "overlap": overlap}
+    given = {
+        "status": status,
+        "scheme": scheme,
+        "secret": secret,
+        "overlap": overlap,
+        "when": when,
+        "headers": headers,
+    }
     fields: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
     if new_secret:
         fields["secret"] = None
@@ -119,7 +134,7 @@ async def replay_delivery(at: Operator, id: str, delivery: str) -> Answer:
 async def try_webhook(at: Operator, id: str, payload: JsonObject | None = None) -> Answer:
     """Deliver a sample, signed as the sender would, through every check."""
     started = await deliveries.deliver_test(at.services, None, id, payload, at.origin)
-    return _triggered(id, started)
+    return deliveries.ignored_reply(id) if started is None else _triggered(id, started)
 
 
 def _triggered(id: str, started: StartReceipt) -> Answer:

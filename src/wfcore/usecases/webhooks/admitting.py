@@ -20,8 +20,10 @@ from wfcore.errors import (
 from wfcore.model.json import JsonObject
 from wfcore.model.webhook import Webhook
 from wfcore.rules.auth.rate_limit import Quota
+from wfcore.rules.execution.start import NOTHING
 from wfcore.rules.json_text import Quick, strict_json
 from wfcore.rules.limits import TRIGGER_BODY
+from wfcore.rules.webhooks.conditions import header_variables, is_wanted
 from wfcore.rules.webhooks.payload import payload_of, scheme_of
 from wfcore.rules.webhooks.scheme import (
     Headers,
@@ -36,7 +38,11 @@ from wfcore.usecases.accounts.authenticate import Credentials
 from wfcore.usecases.audit.auditing import UNKNOWN, Origin
 from wfcore.usecases.executions.idempotency import Idempotency, idempotency_in
 from wfcore.usecases.services import Services
-from wfcore.usecases.webhooks.deliveries import note_refused_delivery
+from wfcore.usecases.webhooks.deliveries import (
+    ignored_reply,
+    note_ignored_delivery,
+    note_refused_delivery,
+)
 from wfcore.usecases.webhooks.senders import admit_sender, find_webhook, identify_sender
 
 
@@ -46,8 +52,9 @@ class AdmittedDelivery:
     A delivery that passed every check; `trigger_webhook` starts an execution from its fields.
 
     `quota`: the quota that the delivery counted against. `idempotency`: the sender's id of the
-    delivery. `reply`: the JSON that answers a question of the sender (Slack's challenge, GitHub's
-    ping); such a delivery starts nothing. SG-8, SG-9.
+    delivery. `from_headers`: the variables from its headers. WH-25. `reply`: the JSON that answers
+    a delivery that starts nothing: a question of the sender (Slack's challenge, GitHub's ping), or
+    a delivery that `when` ignores. SG-8, SG-9, WH-24.
     """
 
     webhook: Webhook
@@ -55,6 +62,7 @@ class AdmittedDelivery:
     payload: JsonObject
     idempotency: Idempotency | None = None
     reply: JsonObject | None = None
+    from_headers: JsonObject = NOTHING
 
 
 async def admit_webhook(
@@ -69,15 +77,15 @@ async def admit_webhook(
 ) -> AdmittedDelivery:
     """
     Check a delivery as the server does: existence, size, credentials, rate, active status, JSON
-    object, in this order. WH-13.
+    object, `when`, in this order. WH-13, WH-24.
 
     *webhook*: a webhook, or its id. *headers*: the headers of the request, by name in any case.
     *raw*: the bytes of the body, unchanged. *keys*: the API keys of the request; by default the
     keys in *headers*. *quick* parses strict JSON.
 
     Raises `NotFound`, `TooLarge`, `Unauthenticated`, `AccountBlocked`, `RateLimited`, `Conflict`
-    (disabled) and `InvalidInput`. Every refusal except `NotFound` is noted as a delivery, for the
-    owner. WH-20.
+    (disabled) and `InvalidInput`. Every refusal except `NotFound`, and every delivery that is
+    ignored, is noted for the owner. WH-20.
     """
     found = await find_webhook(services, webhook) if isinstance(webhook, str) else webhook
     carried = by_lower_name(headers)
@@ -93,13 +101,28 @@ async def admit_webhook(
     try:
         quota = await admit_sender(services, found, sender)
         payload = _payload(found, carried, raw, quick)
+        variables = header_variables(found, carried)
         reply = _reply(found, carried, payload)
-        id = None if reply is not None else _idempotency(found, carried, raw, payload)
+        render = services.templates.render
+        ignored = reply is None and not is_wanted(found, payload, carried, render)
+        starts = reply is None and not ignored
+        id = _idempotency(found, carried, raw, payload) if starts else None
     except WfError as error:
         known = _payload_if_valid(found, carried, raw, quick)
-        await _note_refusal(services, found, error, len(raw), known, authenticated=True)
+        await _note_refusal(
+            services,
+            found,
+            error,
+            len(raw),
+            known,
+            authenticated=True,
+            from_headers=header_variables(found, carried),
+        )
         raise
-    return AdmittedDelivery(found, quota, payload, id, reply)
+    if ignored:
+        await note_ignored_delivery(services, found, payload, variables, len(raw))
+        reply = ignored_reply(found.id)
+    return AdmittedDelivery(found, quota, payload, id, reply, variables)
 
 
 REFUSED: Mapping[type[WfError], int] = {
@@ -121,6 +144,7 @@ async def _note_refusal(
     payload: JsonObject | None = None,
     *,
     authenticated: bool = False,
+    from_headers: JsonObject = NOTHING,
 ) -> None:
     """Note a refusal for the owner of *webhook*. WH-20."""
     status = REFUSED.get(type(error))
@@ -128,7 +152,9 @@ async def _note_refusal(
         return
     reason = refusal_in_words(error) if isinstance(error, Unauthenticated) else str(error)
     with suppress(StoreUnavailable):
-        await note_refused_delivery(services, webhook, status, reason, authenticated, payload, size)
+        await note_refused_delivery(
+            services, webhook, status, reason, authenticated, payload, size, from_headers
+        )
 
 
 def _payload(webhook: Webhook, headers: Headers, raw: bytes, quick: Quick) -> JsonObject:

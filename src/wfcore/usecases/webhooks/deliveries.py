@@ -2,15 +2,19 @@
 
 import json
 
+from attrs import evolve
+
 from wfcore.errors import Conflict, NotFound
 from wfcore.model.access import Principal
 from wfcore.model.json import JsonObject
 from wfcore.model.page import Page, PageRequest
-from wfcore.model.webhook import AuthMode, Delivery, DeliveryKind, Webhook
+from wfcore.model.webhook import IGNORED, AuthMode, Delivery, DeliveryKind, Webhook
 from wfcore.model.workflow import Workflow
 from wfcore.ports.store import Unit
+from wfcore.rules.execution.start import NOTHING
 from wfcore.rules.numbers import number_problems
-from wfcore.rules.webhooks.scheme import sender_headers
+from wfcore.rules.webhooks.conditions import header_variables, is_wanted
+from wfcore.rules.webhooks.scheme import Headers, sender_headers
 from wfcore.rules.webhooks.webhook import (
     MAX_REASON,
     keeps_payload,
@@ -27,6 +31,7 @@ from wfcore.usecases.webhooks.senders import admit_sender, identify_sender, owne
 from wfcore.usecases.webhooks.triggering import GONE, trigger_webhook
 from wfcore.usecases.webhooks.webhooks import read_webhook
 
+UNWANTED = "`when` is not true for it, so nothing was started"
 SAMPLE: JsonObject = {"test": True}
 """The payload of a test delivery by default."""
 
@@ -40,30 +45,79 @@ async def note_refused_delivery(
     authenticated: bool,
     payload: JsonObject | None,
     size: int,
+    from_headers: JsonObject = NOTHING,
 ) -> None:
     """
     Count a refused delivery and record the reason for the webhook's owner. WH-9, WH-20, WH-21.
 
-    *payload*: the parsed body of *size* bytes, or None for an unreadable body; stored only if the
-    credentials were valid and no number in the payload would change when stored. NU-1.
+    *payload*: the parsed body of *size* bytes, or None for an unreadable body; stored, with
+    *from_headers*, only if the credentials were valid and no number in the payload would change
+    when stored. NU-1.
     """
+    delivery = _delivery(services, webhook, status, reason, authenticated=authenticated)
+    await _note(services, webhook, delivery, payload, from_headers, size)
+
+
+@retried
+async def note_ignored_delivery(
+    services: Services,
+    webhook: Webhook,
+    payload: JsonObject,
+    from_headers: JsonObject,
+    size: int,
+    kind: DeliveryKind = DeliveryKind.SENDER,
+) -> None:
+    """
+    Count and record a delivery that `when` ignores. *payload* and *from_headers* are stored as for
+    a refused delivery. WH-24.
+    """
+    delivery = _delivery(services, webhook, IGNORED, UNWANTED, kind=kind, ignored=True)
+    await _note(services, webhook, delivery, payload, from_headers, size)
+
+
+def ignored_reply(webhook_id: str) -> JsonObject:
+    """The answer to a delivery that `when` ignores. WH-24."""
+    nothing = {"executionId": None, "status": None}
+    return {"ok": True, "ignored": True, "webhookId": webhook_id, **nothing}
+
+
+def _delivery(
+    services: Services,
+    webhook: Webhook,
+    status: int,
+    reason: str,
+    *,
+    kind: DeliveryKind = DeliveryKind.SENDER,
+    authenticated: bool = True,
+    ignored: bool = False,
+) -> Delivery:
     now = services.clock.now()
+    return Delivery(
+        id=services.ids.new("dlv", now),
+        webhook_id=webhook.id,
+        at=now,
+        kind=kind,
+        status=status,
+        authenticated=authenticated,
+        reason=reason[:MAX_REASON],
+        ignored=ignored,
+    )
+
+
+async def _note(
+    services: Services,
+    webhook: Webhook,
+    delivery: Delivery,
+    payload: JsonObject | None,
+    from_headers: JsonObject,
+    size: int,
+) -> None:
     async with services.store.unit() as unit:
         changed = payload is not None and any(number_problems(payload))
-        kept = authenticated and not changed and await _keeps(unit, webhook, size)
-        unit.tally(webhook.id, utc_date(now), status, now)
-        unit.deliver(
-            Delivery(
-                id=services.ids.new("dlv", now),
-                webhook_id=webhook.id,
-                at=now,
-                kind=DeliveryKind.SENDER,
-                status=status,
-                authenticated=authenticated,
-                reason=reason[:MAX_REASON],
-                payload=payload if kept else None,
-            )
-        )
+        if delivery.authenticated and not changed and await _keeps(unit, webhook, size):
+            delivery = evolve(delivery, payload=payload, from_headers=from_headers)
+        unit.tally(webhook.id, utc_date(delivery.at), delivery.status, delivery.at)
+        unit.deliver(delivery)
         await unit.commit()
 
 
@@ -95,7 +149,8 @@ async def replay_delivery(
     origin: Origin = UNKNOWN,
 ) -> StartReceipt:
     """
-    A new execution from the content of a delivery, by the present mapping and definition. WH-22.
+    A new execution from the content of a delivery, by the present mapping and definition, whatever
+    `when` says of it. WH-22.
 
     Raises `NotFound`, `Conflict` (disabled, or the content was not stored), `InvalidInput`,
     `AccountBlocked`, `LimitReached`.
@@ -110,9 +165,15 @@ async def replay_delivery(
         raise NotFound("Delivery")
     if not may_be_replayed(first):
         raise Conflict(GONE)
-    await _note(services, who, webhook, "webhook.replay", origin)
-    kind = DeliveryKind.REPLAY
-    return await trigger_webhook(services, webhook.id, first.payload, kind=kind, replay_of=first)
+    await _note_deed(services, who, webhook, "webhook.replay", origin)
+    return await trigger_webhook(
+        services,
+        webhook.id,
+        first.payload,
+        kind=DeliveryKind.REPLAY,
+        replay_of=first,
+        from_headers=first.from_headers,
+    )
 
 
 async def deliver_test(
@@ -121,32 +182,39 @@ async def deliver_test(
     webhook_id: str,
     payload: JsonObject | None = None,
     origin: Origin = UNKNOWN,
-) -> StartReceipt:
+) -> StartReceipt | None:
     """
     Send a sample delivery, signed like the sender's deliveries, through every check of a real
     delivery. WH-23.
 
     The secret of a key is not known here, so with an API key the owner takes the sender's place.
-    Raises the errors of a delivery.
+    Returns None if `when` ignores the sample. Raises the errors of a delivery.
     """
     webhook = await read_webhook(services, who, webhook_id)
     sample = SAMPLE if payload is None else payload
+    headers: Headers = {}
     if webhook.auth_mode is AuthMode.SIGNATURE:
         now = services.clock.now()
         body = json.dumps(sample).encode()
         id = services.ids.new("test", now)
         signed = sender_headers(webhook.scheme, webhook.secret_key or "", id, now, body)
-        headers = {name: (value,) for name, value in signed.items()}
+        headers = {name.lower(): (value,) for name, value in signed.items()}
         sender = await identify_sender(services, webhook, Credentials(), headers, body, origin)
     else:
         sender = await owner_as_sender(services, webhook)
     await admit_sender(services, webhook, sender)
-    await _note(services, who, webhook, "webhook.test", origin)
-    return await trigger_webhook(services, webhook.id, sample, kind=DeliveryKind.TEST)
+    variables, kind = header_variables(webhook, headers), DeliveryKind.TEST
+    wanted = is_wanted(webhook, sample, headers, services.templates.render)
+    await _note_deed(services, who, webhook, "webhook.test", origin)
+    if not wanted:
+        size = len(json.dumps(sample))
+        await note_ignored_delivery(services, webhook, sample, variables, size, kind)
+        return None
+    return await trigger_webhook(services, webhook.id, sample, kind=kind, from_headers=variables)
 
 
 @retried
-async def _note(
+async def _note_deed(
     services: Services, who: Principal | None, webhook: Webhook, event: str, origin: Origin
 ) -> None:
     async with services.store.unit() as unit:

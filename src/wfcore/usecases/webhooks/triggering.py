@@ -8,7 +8,7 @@ from wfcore.model.json import JsonObject
 from wfcore.model.webhook import ACCEPTED, Delivery, DeliveryKind, Webhook
 from wfcore.model.workflow import Workflow
 from wfcore.ports.store import Unit
-from wfcore.rules.execution.start import Start
+from wfcore.rules.execution.start import NOTHING, Start
 from wfcore.rules.variables import map_payload
 from wfcore.rules.webhooks.webhook import require_triggerable, utc_date
 from wfcore.usecases.audit.auditing import UNKNOWN, Origin
@@ -33,6 +33,7 @@ async def trigger_webhook(
     idempotency: Idempotency | str | None = None,
     kind: DeliveryKind = DeliveryKind.SENDER,
     replay_of: Delivery | None = None,
+    from_headers: JsonObject = NOTHING,
     origin: Origin = UNKNOWN,
 ) -> StartReceipt:
     """
@@ -40,9 +41,10 @@ async def trigger_webhook(
     WH-20.
 
     *replay_of*: the delivery that this delivery repeats. If the repeated delivery started an
-    execution, that execution's variables are used and *payload* is ignored. WH-22. Raises
-    `NotFound`, `Conflict` (disabled, or the idempotency key with another body), `InvalidInput` (the
-    payload violates a declaration), `LimitReached`.
+    execution, that execution's variables are used and *payload* is ignored. WH-22. *from_headers*:
+    further variables, of the same delivery. Raises `NotFound`, `Conflict` (disabled, or the
+    idempotency key with another body), `InvalidInput` (the payload violates a declaration),
+    `LimitReached`.
     """
     now = services.store.now()
     async with services.store.unit() as unit:
@@ -75,7 +77,7 @@ async def trigger_webhook(
         start = Start(
             owner_id=webhook.owner_id,
             trigger_source=TriggerSource.WEBHOOK,
-            variables=await _inputs(unit, webhook, payload, replay_of),
+            variables=await _inputs(unit, webhook, payload, from_headers, replay_of),
             key_id=webhook.api_key_id,
             webhook_id=webhook.id,
             request_id=origin.request_id,
@@ -85,7 +87,11 @@ async def trigger_webhook(
 
 
 async def _inputs(
-    unit: Unit, webhook: Webhook, payload: JsonObject | None, replay_of: Delivery | None
+    unit: Unit,
+    webhook: Webhook,
+    payload: JsonObject | None,
+    from_headers: JsonObject,
+    replay_of: Delivery | None,
 ) -> JsonObject:
     """The variables of a delivery, or of the delivery that it replays. Raises `Conflict`. WH-22."""
     if replay_of is not None and replay_of.execution_id is not None:
@@ -95,4 +101,4 @@ async def _inputs(
         return first.variables
     if payload is None:
         raise Conflict(GONE)
-    return map_payload(payload, webhook.variable_mapping)
+    return {**map_payload(payload, webhook.variable_mapping), **from_headers}

@@ -11,6 +11,7 @@ from wfcore.ports.store import Unit
 from wfcore.rules.callback import SECRET_LENGTH
 from wfcore.rules.limits import ROTATION_OVERLAP
 from wfcore.rules.webhooks import webhook as rules
+from wfcore.rules.webhooks.conditions import check_headers, check_when
 from wfcore.rules.webhooks.scheme import check_secret, made_secret
 from wfcore.rules.webhooks.webhook import Stats, stats
 from wfcore.time import DurationMs, EpochMs
@@ -33,6 +34,8 @@ class NewWebhook:
     secret: str | None = field(default=None, repr=False)
     scheme: Scheme = Scheme.WFCORE
     makes_secret: bool = False
+    when: Json = None
+    headers: Json = None
 
 
 class Unchanged:
@@ -56,6 +59,8 @@ class WebhookChange:
     scheme: Scheme | Unchanged = UNCHANGED
     secret: str | None | Unchanged = field(default=UNCHANGED, repr=False)
     overlap: int | Unchanged = UNCHANGED
+    when: Json | Unchanged = UNCHANGED
+    headers: Json | Unchanged = UNCHANGED
 
 
 @retried
@@ -64,10 +69,10 @@ async def create_webhook(
 ) -> Webhook:
     """
     A new active webhook of *who*, who must be allowed to EDIT the workflow. WH-3, WH-4, WH-6,
-    WH-12.
+    WH-12, WH-24, WH-25.
 
     Raises `NotFound`, `Forbidden` (no EDIT, plan FREE), `InvalidInput` (key, mapping, name,
-    secret), `Conflict` (over the plan's limit).
+    secret, `when`, headers), `Conflict` (over the plan's limit).
     """
     now = services.clock.now()
     async with services.store.unit() as unit:
@@ -85,7 +90,9 @@ async def create_webhook(
             api_key_id=new.api_key_id,
             secret_key=_secret(services, new.scheme, new.secret, new.makes_secret),
             scheme=new.scheme,
-            variable_mapping=rules.check_mapping(new.variable_mapping),
+            variable_mapping=(mapping := rules.check_mapping(new.variable_mapping)),
+            when=check_when(new.when, services.templates.problems),
+            headers=check_headers(new.headers, mapping),
         )
         await _claim_room(unit, who.account, webhook.id)
         unit.put(webhook)
@@ -149,6 +156,7 @@ async def update_webhook(
         if owner is None:
             raise NotFound("Webhook")
         changed = await _changed(unit, webhook, owner, change, now)
+        changed = _reconditioned(services, changed, change)
         changed = _resigned(services, changed, change, now)
         unit.put(evolve(changed, updated_at=now))
         note(services, unit, "webhook.update", who, webhook_id, origin)
@@ -176,6 +184,14 @@ async def _changed(
     rules.require_plan(owner.plan)
     await _claim_room(unit, owner, webhook.id)
     return rules.enabled(webhook, now)
+
+
+def _reconditioned(services: Services, webhook: Webhook, change: WebhookChange) -> Webhook:
+    """The webhook with its `when` and headers changed. Raises `InvalidInput`. WH-24, WH-25."""
+    if not isinstance(change.when, Unchanged):
+        webhook = evolve(webhook, when=check_when(change.when, services.templates.problems))
+    headers = webhook.headers if isinstance(change.headers, Unchanged) else change.headers
+    return evolve(webhook, headers=check_headers(headers, webhook.variable_mapping))
 
 
 def _resigned(services: Services, webhook: Webhook, change: WebhookChange, now: EpochMs) -> Webhook:
