@@ -36,7 +36,6 @@ SAMPLE: JsonObject = {"test": True}
 """The payload of a test delivery by default."""
 
 
-@retried
 async def note_refused_delivery(
     services: Services,
     webhook: Webhook,
@@ -58,7 +57,6 @@ async def note_refused_delivery(
     await _note(services, webhook, delivery, payload, from_headers, size)
 
 
-@retried
 async def note_ignored_delivery(
     services: Services,
     webhook: Webhook,
@@ -104,6 +102,7 @@ def _delivery(
     )
 
 
+@retried
 async def _note(
     services: Services,
     webhook: Webhook,
