@@ -57,6 +57,20 @@ async def test_a_schedule_starts_with_its_inputs(world: World) -> None:
     assert trigger_of(await whole(world, made))["scheduledFor"] == NEXT_HOUR - HOUR
 
 
+async def test_inputs_see_the_state_of_the_workflow(world: World) -> None:
+    """As it was last committed. SH-12, SV-2."""
+    ann = await world.account()
+    spec = evolve(HOURLY, inputs={"of": "{{ state.cursor }}"})
+    cursor = Variable("cursor", default="new", has_default=True)
+    flow = await world.workflow(
+        ann, code("a"), triggers=(spec,), variables=VARIABLES, state={"cursor": cursor}
+    )
+    to(world, NEXT_HOUR)
+    await sweeping.sweep(world.services)
+    (run,) = await runs_of(world, flow)
+    assert (await whole(world, run)).variables == {"of": "new"}
+
+
 @pytest.mark.parametrize("end", ["fails", "cancelled"])
 async def test_a_chain_follows_failures(world: World, end: str) -> None:
     """It knows which execution it follows, and how that ended; also a child of another. CH-6."""

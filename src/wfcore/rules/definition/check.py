@@ -184,8 +184,9 @@ def _top(reading: Reading) -> Mapping[str, Field]:
 
 def _starts(reading: Reading, schedule_problems: ScheduleProblems) -> Mapping[str, Field]:
     """The fields about starts: triggers, how many executions may run at once, and the reference."""
-    at_fire: Mapping[str, Collection[str]] = {"trigger": TRIGGER_NAMES}
-    at_start = {**at_fire, "variables": reading.declared, "steps": (), "execution": ()}
+    known: Mapping[str, Collection[str]] = {"trigger": TRIGGER_NAMES}
+    at_fire = {**known, "state": reading.public_state}
+    at_start = {**known, "variables": reading.declared, "steps": (), "execution": ()}
     limit = concurrency(lambda key: reading.template_problems(key, at_start))
     return {
         "triggers": Field(

@@ -99,6 +99,11 @@ class Reading:
     depth: int = 0
     on_failure: bool = False
 
+    @property
+    def public_state(self) -> Collection[str]:
+        """The names of state that every template sees. SV-6."""
+        return tuple(name for name in self.state if name not in self.secret_state)
+
     def check_templates(self) -> None:
         """
         Check the templates found so far against the names that they can see, then forget them.
@@ -114,9 +119,8 @@ class Reading:
             **({"loop": ("index",)} if loops else {}),
             **({"error": ()} if self.on_failure else {}),
         }
-        public = tuple(name for name in self.state if name not in self.secret_state)
         for path, written in self.findings.templates:
-            names = known if _COMMAND.search(path) else {**known, "state": public}
+            names = known if _COMMAND.search(path) else {**known, "state": self.public_state}
             for message in self.template_problems(written, names):
                 self.findings.add(path, message)
         self.findings.templates.clear()

@@ -75,7 +75,7 @@ def _ends(document: Json, path: str, findings: Findings) -> Any:
 _INPUTS = Field(
     any_object,
     "inputs",
-    "The inputs of each start, by the name of a variable; templates over `trigger`.",
+    "The inputs of each start, by the name of a variable; templates over `trigger` and `state`.",
 )
 TRIGGER_KINDS: Mapping[str, _TriggerKind] = {
     TriggerKind.SCHEDULE: _TriggerKind(

@@ -42,8 +42,8 @@ def inputs_of(
     spec: TriggerSpec, source: TriggerSource, facts: JsonObject, render: Render
 ) -> JsonObject:
     """
-    The inputs of a start by a trigger, evaluated over the *facts* of the start. Raises
-    `InvalidInput`. SH-12.
+    The inputs of a start by a trigger, evaluated over the *facts* of the start and what *render*
+    knows of `state`. Raises `InvalidInput`. SH-12.
     """
     names = {"trigger": {**dict.fromkeys(TRIGGER_NAMES), "kind": source.value, **facts}}
     made: dict[str, Json] = {}

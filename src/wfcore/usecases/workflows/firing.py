@@ -28,7 +28,15 @@ from wfcore.usecases.executions.starting import enqueue
 from wfcore.usecases.notices.telling import pause_if_failing, tell_refused
 from wfcore.usecases.reading import execution_of
 from wfcore.usecases.services import Services
-from wfcore.usecases.unit_of_work import Report, apart, at_once, notify, retried
+from wfcore.usecases.state import state_of, with_state
+from wfcore.usecases.unit_of_work import (
+    Report,
+    apart,
+    at_once,
+    definition_of,
+    notify,
+    retried,
+)
 from wfcore.usecases.workflows.triggers import following_of, sees
 
 BATCH = 100
@@ -137,10 +145,13 @@ async def start_by(
     """
     is_schedule = isinstance(trigger.spec, Schedule)
     source = TriggerSource.SCHEDULE if is_schedule else TriggerSource.DELAYED_COMPLETION
+    definition = await definition_of(unit, workflow.id, workflow.revision)
+    state = await state_of(unit, workflow.id, definition)
+    render = with_state(services.templates.render, state)
     start = Start(
         owner_id=trigger.owner_id,
         trigger_source=source,
-        variables=inputs_of(trigger.spec, source, facts, services.templates.render),
+        variables=inputs_of(trigger.spec, source, facts, render),
         trigger=facts,
         chain_depth=depth,
         trigger_id=trigger.id,

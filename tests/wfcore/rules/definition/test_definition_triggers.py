@@ -130,7 +130,7 @@ TRIGGERS: list[tuple[Any, str]] = [
     ),
     (
         [{**DAILY, "inputs": {"a": "{{ variables.a }}"}}],
-        "triggers[0].inputs.a: unknown name variables; known: trigger",
+        "triggers[0].inputs.a: unknown name variables; known: state, trigger",
     ),
     (
         [{**DAILY, "inputs": {"dya": 1}}],
