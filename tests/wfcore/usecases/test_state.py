@@ -4,7 +4,9 @@ import json
 from collections.abc import Mapping
 
 import pytest
+from attrs import evolve
 
+from adapters_runtime.expressions.templates import MiniJinjaTemplates
 from wfcore.errors import Forbidden, InvalidDefinition, InvalidInput, NotFound
 from wfcore.model.access import Permission, Principal
 from wfcore.model.execution import ExecutionStatus
@@ -19,6 +21,7 @@ from wfcore.model.workflow import (
     WorkflowState,
 )
 from wfcore.ports.runtime import StepEnd
+from wfcore.rules.definition.written import read_definition
 from wfcore.rules.limits import MAX_OUTPUTS
 from wfcore.time import EpochMs
 from wfcore.usecases.administration import workflows as administration
@@ -26,6 +29,7 @@ from wfcore.usecases.administration.operator import Operator
 from wfcore.usecases.audit.auditing import read_audit
 from wfcore.usecases.executions import worker
 from wfcore.usecases.executions.executions import read_events, read_execution
+from wfcore.usecases.upkeep import sweeping
 from wfcore.usecases.workflows.state import read_state, set_state
 from wfcore.usecases.workflows.versions import preview_workflow
 from wfcore.usecases.workflows.workflows import (
@@ -35,6 +39,7 @@ from wfcore.usecases.workflows.workflows import (
 )
 
 from .conftest import World, code
+from .triggering import HOURLY, NEXT_HOUR, runs_of, to
 
 CURSOR = Variable("cursor", has_default=True, default="")
 COUNT = Variable("count", VariableType.NUMBER, has_default=True, default=0)
@@ -301,6 +306,42 @@ async def test_setting_is_audited_by_name(world: World) -> None:
     (entry,) = [one for one in entries if one.event == "workflow.state"]
     assert (entry.target, entry.details) == (flow, {"state": ["cursor", "token"]})
     assert "t0ken" not in json.dumps(entry.details)
+
+
+async def test_inputs_of_a_trigger_read_state(world: World) -> None:
+    """As it stands when the trigger fires; no secret name is known there. SH-12, SV-2, SV-6."""
+    ann = await world.account()
+    spec = evolve(HOURLY, inputs={"since": "{{ state.cursor }}"})
+    since = {"since": Variable("since", has_default=True, default="")}
+    flow = await world.workflow(ann, code("a"), state=STATE, variables=since, triggers=(spec,))
+    await set_state(world.services, ann, flow, {"cursor": "c"})
+    to(world, NEXT_HOUR + 1)
+    await sweeping.sweep(world.services)
+    (run,) = await runs_of(world, flow)
+    assert (await read_execution(world.services, None, run.id)).variables == {"since": "c"}
+
+
+def test_a_secret_name_is_unknown_outside_of_commands() -> None:
+    """The text shows it, so applying refuses it; an argument of a command may have it. SV-6."""
+    step = {"name": "a", "kind": "code", "language": "command"}
+    document = {
+        "name": "flow",
+        "state": {"token": {"secret": True}, "cursor": {}},
+        "variables": {"since": {"default": ""}},
+        "steps": [
+            {**step, "command": ["curl", "{{ state.token }}"]},
+            {"name": "b", "kind": "data", "value": "{{ state.token }}"},
+            {"name": "c", "kind": "data", "value": "{{ state.cursr }}"},
+        ],
+        "triggers": [
+            {"kind": "SCHEDULE", "cron": "0 * * * *", "inputs": {"since": "{{ state.token }}"}}
+        ],
+    }
+    with pytest.raises(InvalidDefinition) as refused:
+        read_definition(document, MiniJinjaTemplates().problems)
+    problems = {one.path: one.message for one in refused.value.problems}
+    assert problems.keys() == {"steps[1].value", "steps[2].value", "triggers[0].inputs.since"}
+    assert "did you mean cursor" in problems["steps[2].value"]
 
 
 async def test_the_event_of_a_step_names_what_it_wrote(world: World) -> None:
