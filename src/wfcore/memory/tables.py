@@ -16,7 +16,7 @@ from wfcore.model.page import Page, PageCursor, PageRequest
 from wfcore.model.signing import SigningKeys
 from wfcore.model.trigger import Timer, Trigger
 from wfcore.model.webhook import Delivery, Tally, Webhook
-from wfcore.model.workflow import DefinitionSnapshot, Workflow
+from wfcore.model.workflow import DefinitionSnapshot, Workflow, WorkflowState
 from wfcore.ports.records import RECORDS, RecordKind
 from wfcore.rules.audit.chain import BEGINNING
 from wfcore.time import EpochMs, Now
@@ -51,6 +51,7 @@ LOGIN_LINKS = table_of(LoginLink)
 SIGNING_KEYS = table_of(SigningKeys)
 WORKFLOWS = table_of(Workflow)
 DEFINITIONS = table_of(DefinitionSnapshot)
+STATES = table_of(WorkflowState)
 SHARES = table_of(Share)
 EXECUTIONS = table_of(Execution)
 APPROVALS = table_of(Approval)

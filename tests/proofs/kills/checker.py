@@ -5,7 +5,7 @@ with the kind of the violation. What concerns single executions is in `proof.rec
 
 from collections.abc import Iterator, Mapping, Set
 
-from tests.proofs.kills.flows import NEVER_AGAIN, Attempt, Ledger
+from tests.proofs.kills.flows import NEVER_AGAIN, STATEFUL, Attempt, Ledger
 from tests.proofs.kills.promises import Promises
 from tests.proofs.kills.world import Sight
 from wfcore.model.execution import Execution, StepStatus, TriggerSource
@@ -25,6 +25,7 @@ def wrong(promises: Promises, ledger: Ledger, sight: Sight) -> Iterator[str]:
     yield from _approvals(promises, sight)
     yield from _starts(ledger, sight)
     yield from _releases(promises, ledger, sight)
+    yield from _states(sight)
     yield from _untold(sight)
 
 
@@ -91,6 +92,21 @@ def _is_resumed(run: Execution, sight: Sight) -> bool:
     while run.parent_id is not None:
         run = sight.executions[run.parent_id]
     return run.trigger_source in RESUMED
+
+
+def _states(sight: Sight) -> Iterator[str]:
+    """The state of a workflow is that of a step whose result is COMPLETED, as soon as one is."""
+    completed = {
+        f"{id} {result.attempts}"
+        for id, run in sight.executions.items()
+        if run.workflow_name == STATEFUL and (result := run.step_results.get("last")) is not None
+        if result.status is StepStatus.COMPLETED
+    }
+    before, after = sight.states
+    if before is not None and before not in completed:
+        yield f"state without result: {before}"
+    if completed and after is None:
+        yield f"result without state: {len(completed)} completed"
 
 
 def _releases(promises: Promises, ledger: Ledger, sight: Sight) -> Iterator[str]:

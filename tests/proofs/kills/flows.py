@@ -66,6 +66,9 @@ def _code(name: str, *lines: str) -> str:
 NAP = 'sleep "$WF_VAR_nap"'
 DAEMON = "setsid -f sleep 600 >/dev/null 2>&1"
 ARTIFACT = 'echo "$WF_VAR_tag" > "$WF_ARTIFACTS/note"'
+STATE = 'echo "{\\"last\\": \\"$WF_EXECUTION_ID $WF_ATTEMPT\\"}" > "$WF_STATE"'
+STATEFUL = "work"
+"""The flow whose last step writes itself into the state of its workflow."""
 RELEASED = (
     'context=$(<"$WF_CONTEXT"); rest=${context//\'"note":\'/}',
     "count=$(((${#context} - ${#rest}) / 7)); note=${context##*'\"note\":'}; note=${note#*'\"'}",
@@ -131,7 +134,7 @@ def flow(name: str, ledger: Path) -> bytes:
     """
     steps = {
         "leaf": _code("first") + _code("last", DAEMON, NAP),
-        "work": _code("first") + _code("last", DAEMON, ARTIFACT, NAP),
+        "work": _code("first") + _code("last", DAEMON, ARTIFACT, STATE, NAP),
         "once": _code("first") + _code("last", DAEMON, NAP),
         "ask": _code("first") + ROW_REVIEW + _code("last", DAEMON, *RELEASED, NAP),
         "tree": _tree(),
@@ -139,6 +142,8 @@ def flow(name: str, ledger: Path) -> bytes:
     }.get(name, _code("first", NAP))
     defaults = {"ledger": f", default: {ledger}"}
     top = "onInterrupt: fail\n" if name in NEVER_AGAIN else ""
+    if name == STATEFUL:
+        top += "state: {last: {type: string}}\n"
     if name in TRIGGERS:
         defaults |= {"tag": f", default: {NOBODY}", "nap": ', default: "0.05"'}
         top += f"triggers: [{TRIGGERS[name]}]\n"

@@ -15,7 +15,7 @@ from tests.proofs.kills import checker, records, triggers
 from tests.proofs.kills.callee import Callee
 from tests.proofs.kills.checker import under_way
 from tests.proofs.kills.client import EDITED, Client
-from tests.proofs.kills.flows import Attempt, Ledger
+from tests.proofs.kills.flows import STATEFUL, Attempt, Ledger
 from tests.proofs.kills.machine import LATER_MS, Machine
 from tests.proofs.kills.promises import Answer, Promises
 from tests.proofs.kills.world import SIGNED, Known, Sight, World, furnish, history, look
@@ -91,6 +91,7 @@ async def kill_loop(
                 client = Client(http, world, promises, system.services, callee.url)
                 run = _Run(machine, system.services, world, http, chance, promises, client, callee)
                 run.shared = shared
+                run.known.stateful = world.workflows[STATEFUL]
                 run.serve()
                 for _ in range(rounds):
                     await run.round()

@@ -17,6 +17,7 @@ from wfcore.model.execution import Callback, Execution, TriggerSource
 from wfcore.model.json import JsonObject
 from wfcore.model.page import Page, PageRequest
 from wfcore.model.trigger import Timer, Trigger
+from wfcore.model.workflow import WorkflowState
 from wfcore.ports.store import View
 from wfcore.time import EpochMs
 from wfcore.usecases.accounts.accounts import create_account
@@ -85,6 +86,7 @@ class Known:
 
     origins: dict[str, JsonObject] = Factory(dict)
     settled: dict[str, Callback] = Factory(dict)
+    stateful: str | None = None
 
 
 @frozen
@@ -92,6 +94,7 @@ class Sight:
     """
     Everything stored: executions, approvals, callbacks and triggers by id, timers by trigger,
     the earliest first; `origins`: what the first event says of an execution that a trigger started.
+    `states`: what the state of `STATEFUL` said before the executions were read, and afterwards.
     """
 
     executions: Mapping[str, Execution]
@@ -100,6 +103,7 @@ class Sight:
     triggers: Mapping[str, Trigger]
     timers: Mapping[str, Sequence[Timer]]
     origins: Mapping[str, JsonObject]
+    states: tuple[str | None, str | None] = (None, None)
 
     def status(self, execution_id: str | None) -> str | None:
         """The execution's status; None: nobody knows it."""
@@ -116,6 +120,7 @@ async def look(services: Services, known: Known) -> Sight:
     approvals = await _all(partial(list_approvals, services, None))
     async with services.store.view() as view:
         due = await view.timers.due(FOREVER, MOST_TIMERS)
+    before = await _last(services, known)
     runs = await _all(partial(list_executions, services, None))
     async with services.store.view() as view:
         by_trigger = [id for id, run in runs.items() if run.trigger_source in BY_TRIGGER]
@@ -125,7 +130,16 @@ async def look(services: Services, known: Known) -> Sight:
     timers = {id: [one for one in due if one.trigger_id == id] for id in (t.id for t in triggers)}
     callbacks = {id: one for id, one in owed.items() if one is not None}
     by_id = {one.id: one for one in triggers}
-    return Sight(runs, approvals, callbacks, by_id, timers, origins)
+    states = before, await _last(services, known)
+    return Sight(runs, approvals, callbacks, by_id, timers, origins, states)
+
+
+async def _last(services: Services, known: Known) -> str | None:
+    """What the state of `STATEFUL` says: an execution, and an attempt of its last step."""
+    async with services.store.view() as view:
+        found = await view.get(WorkflowState, known.stateful) if known.stateful else None
+    last = found.values.get("last") if found is not None else None
+    return None if last is None else str(last)
 
 
 async def _origin(view: View, id: str, known: Known) -> JsonObject:

@@ -12,7 +12,14 @@ from wfcore.testing.simulator import (
     violation_kind,
 )
 
-from . import planted, planted_bounds, planted_requests, planted_reviews, planted_starts
+from . import (
+    planted,
+    planted_bounds,
+    planted_requests,
+    planted_reviews,
+    planted_starts,
+    planted_state,
+)
 
 WORLDS = 500
 Plant = Callable[[pytest.MonkeyPatch], None]
@@ -91,6 +98,8 @@ PLANTS: tuple[tuple[Plant, set[str]], ...] = (
     (planted_starts.timer_id_by_chance, {"started twice"}),
     (planted_starts.groups_are_ignored, {"group too full"}),
     (planted_starts.room_is_only_looked_at, {"group too full"}),
+    (planted_state.state_in_a_unit_of_its_own, {"state without result"}),
+    (planted_state.state_is_forgotten, {"result without state"}),
 )
 """Each mistake, and the kinds of violations that it may be found as."""
 RARE: dict[Plant, int] = {

@@ -66,7 +66,31 @@ def _careful(flow: JsonObject, child: str | None) -> JsonObject:
     top = {"onInterrupt": random.choice(("fail", "resume"))} if random.random() < 0.15 else {}
     if spends:
         top["budget"] = {"maxTokens": random.choice((10, 15, 45)), "onExceeded": "approve"}
-    return {**careful(flow), **top, **_last_words(random)}
+    return _counting({**careful(flow), **top, **_last_words(random)})
+
+
+STATE: JsonObject = {"count": {"type": "number", "default": 0}, "last": {"type": "array"}}
+"""The state of flows with steps that count, see `runner`."""
+
+
+def _counting(flow: dict[str, Any]) -> dict[str, Any]:
+    """
+    *flow*, in some cases with steps that write state instead of steps that just succeed. The random
+    choices are seeded from *flow*. SV-3.
+    """
+    random = Random(f"{flow} state")  # noqa: S311 - chance for worlds, not for secrets
+
+    def counting(part: Any) -> Any:
+        match part:
+            case {"kind": "code", "source": str(doing)} if doing.startswith("ok "):
+                return {**part, "source": f"counts {doing.removeprefix('ok ')}"}
+            case dict():
+                return {name: counting(one) for name, one in part.items()}
+            case list():
+                return [*map(counting, part)]
+        return part
+
+    return counting({**flow, "state": STATE}) if random.random() < 0.15 else flow
 
 
 def _last_words(random: Random) -> JsonObject:

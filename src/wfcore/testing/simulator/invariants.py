@@ -18,6 +18,7 @@ from wfcore.memory.tables import (
     LEASES,
     LIMITS,
     REPLAYS,
+    STATES,
     WEBHOOKS,
     WORKFLOWS,
 )
@@ -26,12 +27,13 @@ from wfcore.model.approval import Approval, ApprovalStatus, DecisionSource, Purp
 from wfcore.model.event import Event
 from wfcore.model.execution import Execution, ExecutionStatus, PendingFailure, StepStatus
 from wfcore.model.webhook import Webhook, WebhookStatus
-from wfcore.model.workflow import ApprovalStep, DefinitionSnapshot, OnLimit
+from wfcore.model.workflow import ApprovalStep, DefinitionSnapshot, OnLimit, WorkflowState
 from wfcore.ports.runtime import Job
 from wfcore.rules.execution.machine import EXECUTION
 from wfcore.rules.limits import WEBHOOKS_PER_ACCOUNT
 from wfcore.testing.simulator.bounds import few_branches, late_retries
 from wfcore.testing.simulator.identities import enough_agreed, one_voice_each, require
+from wfcore.testing.simulator.runner import COUNTED
 from wfcore.time import EpochMs
 
 Tables = Mapping[str, Rows]
@@ -167,6 +169,7 @@ def _execution(world: _After, before: Execution | None, after: Execution | None)
     _moves_by_rows(before, after, log)
     _says_what_comes_next(world, after)
     _keeps_its_bounds(world, before, after, log)
+    _writes_its_state(world, before, after)
 
 
 def _keeps_its_bounds(
@@ -329,6 +332,42 @@ def _anything(world: _After, before: object, after: object) -> None:
     """Records of this kind promise nothing but their versions."""
 
 
+def _state(world: _After, before: WorkflowState | None, after: WorkflowState | None) -> None:
+    """
+    The values of a workflow change with the result COMPLETED of the step that wrote them, in the
+    same commit. SV-3.
+    """
+    if after is None or after.values == (before.values if before is not None else {}):
+        return
+    id, step, attempt = _last(after)
+    run: Execution = world.get(EXECUTIONS.name, id)
+    was: Execution | None = world.before(EXECUTIONS.name, id)
+    result, earlier = run.step_results[step], was.step_results.get(step) if was else None
+    completes = result.status is StepStatus.COMPLETED and result.attempts == attempt
+    done = earlier is not None and earlier.status is StepStatus.COMPLETED
+    require(completes and not done, "state without result", f"{step} of {id}, {attempt}")
+
+
+def _writes_its_state(world: _After, before: Execution | None, after: Execution) -> None:
+    """A step that counts, and completes, has written the state of a workflow that is there."""
+    for key, result in after.step_results.items():
+        if result.status is not StepStatus.COMPLETED or not isinstance(result.output, Mapping):
+            continue
+        earlier = before.step_results.get(key) if before is not None else None
+        new = earlier is None or earlier.status is not StepStatus.COMPLETED
+        kept = after.redrive_of is not None and before is None
+        done = [after.id, key, result.attempts]
+        if result.output.get(COUNTED) != done or not new or kept:
+            continue  # of a container the output is that of a step in it
+        if world.get(WORKFLOWS.name, after.workflow_id) is not None:
+            wrote = _last(world.get(STATES.name, after.workflow_id))
+            require(wrote == done, "result without state", f"{done}, state of {wrote}")
+
+
+def _last(state: WorkflowState | None) -> Any:
+    return state.values.get("last") if state is not None else None
+
+
 _CHECKS: Mapping[str, Callable[[_After, Any, Any], None]] = {
     EXECUTIONS.name: _execution,
     APPROVALS.name: _approval,
@@ -336,6 +375,7 @@ _CHECKS: Mapping[str, Callable[[_After, Any, Any], None]] = {
     WORKFLOWS.name: _anything,
     WEBHOOKS.name: _anything,
     REPLAYS.name: _anything,
+    STATES.name: _state,
 }
 
 

@@ -3,17 +3,18 @@ The simulated step runner, and the record of the attempts that it started.
 
 The source of a step, or the prompt of an AI step, says what the step does: `ok 400` succeeds after
 400 ms; `fail 10` fails after 10 ms; `flaky 2 50` fails twice and then succeeds; `slow 90000`
-reaches its timeout; `chatty 300` prints a line; `held 2 500` postpones each attempt twice and then
-succeeds.
+reaches its timeout; `chatty 300` prints a line; `counts 300` counts in the workflow's state; `held
+2 500` postpones each attempt twice and then succeeds.
 """
 
 from collections import Counter
 from collections.abc import Mapping
-from typing import Protocol
+from typing import Any, Protocol
 
 from attrs import evolve
 
 from wfcore.model.execution import Usage
+from wfcore.model.json import Json, JsonObject
 from wfcore.model.workflow import Language
 from wfcore.ports.runtime import AiJob, Job, LanguageState, Say, StepEnd
 from wfcore.testing.simulator.calls import SimSchedulingPoint, sleep
@@ -21,6 +22,9 @@ from wfcore.testing.simulator.scheduler import Violation
 
 USED = Usage(10, 5, "0.015")
 """The usage of each attempt of an AI step."""
+
+COUNTED = "counted"
+"""The field in the output of a step that wrote state: the attempt, as in the state."""
 
 Attempt = tuple[str, str, int]
 """The id of an execution, the name of a step, and the number of an attempt."""
@@ -99,7 +103,12 @@ class SimRunner:
         await sleep(ms)
         if verb == "fail" or (verb == "flaky" and job.attempt <= int(numbers[0])):
             return StepEnd(error=f"attempt {job.attempt} failed")
-        return StepEnd({"attempt": job.attempt, "fence": job.fence, "by": self._worker})
+        output: JsonObject = {"attempt": job.attempt, "fence": job.fence, "by": self._worker}
+        if verb != "counts" or isinstance(job, AiJob):
+            return StepEnd(output)
+        seen: Any = job.context["state"]
+        last: list[Json] = [job.execution_id, job.step_name, job.attempt]
+        return StepEnd({**output, COUNTED: last}, state={"count": seen["count"] + 1, "last": last})
 
     def languages(self) -> Mapping[Language, LanguageState]:
         """Every language is available."""

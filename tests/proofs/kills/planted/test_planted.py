@@ -24,6 +24,7 @@ PLANTS: tuple[tuple[Any, ...], ...] = (
     ("decision_acknowledged_early", 8, {"decision undone", "decided twice"}),
     ("cancel_acknowledged_early", 8, {"cancel undone"}),
     ("steps_outlive", 8, {"alive"}),
+    ("state_taken_early", 8, {"state without result"}),
     ("gap_before_the_end rows_forgotten", 1, {"events"}, {"other rows"}),
 )
 """
