@@ -29,7 +29,7 @@ class Schedule:
     """
     Local times in a time zone, as a cron expression. `missed` None: the server's setting applies.
     `pause_after`: the number of failures in a row that pauses the schedule. SH-10. `inputs`: the
-    inputs of each start, with templates over `trigger`. SH-12.
+    inputs of each start, with templates over `trigger` and `state`. SH-12.
     """
 
     cron: str
