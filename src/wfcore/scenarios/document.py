@@ -15,8 +15,9 @@ from attrs import field, frozen
 
 from wfcore.errors import InvalidDefinition, Problem
 from wfcore.model.approval import ApprovalStatus, Verdict
-from wfcore.model.execution import ExecutionStatus, ReasonCode, StepStatus, Usage
+from wfcore.model.execution import ExecutionStatus, ReasonCode, StepStatus, TriggerSource, Usage
 from wfcore.model.json import Json, JsonObject
+from wfcore.model.trigger import TRIGGER_NAMES
 from wfcore.model.workflow import ApprovalStep, ChildStep, Definition
 from wfcore.rules.definition.ai import amount
 from wfcore.rules.definition.values import (
@@ -105,7 +106,8 @@ class ScenarioDecision:
 class Given:
     """
     The start of the execution. `secrets`: values of named secrets; other secrets get made-up
-    values. `state`: values of the workflow's state at the start.
+    values. `state`: values of the workflow's state at the start. `trigger`: the facts of a start by
+    a trigger, by their names in templates.
     """
 
     inputs: JsonObject = field(factory=dict)
@@ -113,6 +115,7 @@ class Given:
     start: StartedBy = StartedBy.HAND
     secrets: Mapping[str, str] = field(factory=dict)
     state: JsonObject = field(factory=dict)
+    trigger: JsonObject | None = None
 
 
 @frozen
@@ -233,6 +236,15 @@ _DECISION: Check = record(
         "refused": Field(boolean, "refused"),
     },
 )
+_TRIGGER: Check = _given_fields(
+    {
+        name: Field(choice(TriggerSource), name, required=True)
+        if name == "kind"
+        else Field(_anything, name)
+        for name in TRIGGER_NAMES
+    }
+)
+"""The facts of the start, by their names in templates."""
 _GIVEN: Check = record(
     Given,
     {
@@ -240,6 +252,7 @@ _GIVEN: Check = record(
         "by": Field(filled, "by"),
         "start": Field(choice(StartedBy), "start"),
         "secrets": Field(_object_of(text()), "secrets"),
+        "trigger": Field(_TRIGGER, "trigger"),
         "state": Field(_object_of(_anything), "state"),
     },
 )

@@ -42,6 +42,7 @@ from wfcore.rules.definition.values import MAX_DURATION
 from wfcore.rules.execution.machine import EXECUTION
 from wfcore.rules.execution.scope import name_of
 from wfcore.scenarios.document import Scenario, ScenarioDecision, StartedBy, Stub
+from wfcore.scenarios.triggering import start_by_facts
 from wfcore.scenarios.virtual_worker import Ending, NotedMoves, VirtualWorker, at_once, done
 from wfcore.time import DAY, DurationMs, EpochMs, later
 from wfcore.usecases.accounts.accounts import set_secret
@@ -243,6 +244,11 @@ class _Stage:
             done(set_state(self._services, None, main, given.state))
         if by_schedule:
             self._wait_for_schedule()
+            return
+        if given.trigger is not None:
+            self._main = done(
+                start_by_facts(self._services, self._definition, main, given.trigger, given.inputs)
+            )
             return
         starter = self._person(given.by or OWNER)
         if starter.account.id != owner.account.id:

@@ -271,6 +271,39 @@ def test_triage_leaves_other_events_alone(ann: ApiCaller, provider: ModelServer)
     assert len(runs(ann, flow)) == 1
 
 
+def test_a_night_that_was_cancelled_is_followed(ann: ApiCaller) -> None:
+    """The follower knows which execution it was, and is found by it. CH-6, EX-38."""
+    report = applied(ann, "nightly-report.yaml")
+    follower = applied(ann, "nightly-follow-up.yaml")
+    failed = ann.start(report)
+    ann.post(f"/api/v1/executions/{failed}/cancel")
+    until(lambda: runs(ann, follower))
+    id = only_run(ann, follower)
+    ended = ann.view(failed)["status"]
+    assert completed(ann, id)["output"] == {"text": f"{failed} is {ended}"}
+    assert ann.view(id)["reference"] == failed
+
+
+def test_an_alert_asks_people(ann: ApiCaller) -> None:
+    """Only one that fires starts anything; a person lets it go on. WH-24, WH-25, EX-38."""
+    flow = applied(ann, "incident-gate.yaml")
+    when, headers = "{{ payload.state == 'firing' }}", {"delivery": "X-Delivery"}
+    hook = ann.webhook(flow, secret=SECRET, when=when, headers=headers)
+
+    def alert(state: str) -> httpx.Response:
+        body = json.dumps({"state": state, "service": "billing"}).encode()
+        sent = {**signed(SECRET, body), "X-Delivery": "d-1"}
+        path = f"/api/webhooks/{hook.id}/trigger"
+        return ann.site.http.post(path, content=body, headers=sent)
+
+    assert (alert("resolved").status_code, runs(ann, flow)) == (200, [])
+    id = alert("firing").json()["executionId"]
+    assert ann.rested(id)["status"] == "AWAITING_APPROVAL"
+    assert (ann.view(id)["reference"], ann.view(id)["inputs"]["delivery"]) == ("billing", "d-1")
+    ann.post(f"/api/v1/approvals/{ann.open_approval(id)}/approve")
+    assert completed(ann, id)["output"] == {"restarted": "billing"}
+
+
 def test_a_clean_csv(ann: ApiCaller) -> None:
     """Three languages hand on their work: clean rows, and a reason for each of the others. CS-1."""
     id = ann.start(applied(ann, "clean-csv.yaml"))

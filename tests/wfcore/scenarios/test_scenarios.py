@@ -485,3 +485,44 @@ scenarios:
 """,
     )
     assert wrong(ran) == "approve of ask: no such approval was open then"
+
+
+TRIGGERED = """
+name: W
+variables: {of: {required: true}, rows: {type: array, default: []}}
+reference: "{{ trigger.status }}"
+steps: [{name: a, kind: data, value: "{{ trigger }}"}]
+output: "{{ variables.of }}"
+triggers:
+  - {kind: SCHEDULE, cron: "0 9 * * *", inputs: {of: "{{ trigger.scheduledFor }}"}}
+  - {kind: DELAYED_COMPLETION, workflow: Import, on: [FAILED], inputs: {of: "{{ trigger.status }}"}}
+"""
+
+
+def test_a_scenario_may_be_started_by_a_trigger(play: Play) -> None:
+    """
+    With the inputs of the trigger that fits, judged as at a fire; further inputs take precedence.
+    DF-11, SH-12.
+    """
+    ran = play(
+        TRIGGERED,
+        """
+scenarios:
+  - name: a failure that is followed
+    given: {trigger: {kind: delayed_completion, workflowName: Import, status: FAILED}}
+    expect: {status: COMPLETED, output: FAILED}
+  - name: other inputs
+    given: {trigger: {kind: delayed_completion, status: FAILED}, inputs: {of: me}}
+    expect: {output: me}
+  - name: inputs that do not fit
+    given: {trigger: {kind: schedule, scheduledFor: 7}}
+    expect: {refused: "inputs.of: must be a string"}
+  - name: another end
+    given: {trigger: {kind: delayed_completion, status: COMPLETED}}
+    expect: {refused: no trigger}
+  - name: a webhook gives its own
+    given: {trigger: {kind: webhook, webhookId: wh_1}, inputs: {of: hook}}
+    expect: {output: hook}
+""",
+    )
+    assert wrong(ran) == ""
