@@ -11,6 +11,7 @@ from typing import Any
 
 from starlette.responses import Response, StreamingResponse
 
+from adapters_http.console.log import log_of
 from adapters_http.console.paths import number_in
 from adapters_http.console.pictures import picture_of
 from adapters_http.console.rendering import page
@@ -50,7 +51,10 @@ async def show(request: Request) -> Response:
     whole = await read_whole(request.services, request.who, request.params["id"])
     run, at = whole.run, whole.explained.at
     picture = picture_of(whole)
-    details = await step_details(request, whole, picture.by_name if picture else {})
+    failed = _failed_step(run)
+    rows = picture.by_name if picture else {}
+    details = await step_details(request, whole, rows, failed)
+    view = details.view if details else None
     secrets = secret_values(run)
     return page(
         request,
@@ -69,9 +73,11 @@ async def show(request: Request) -> Response:
         artifacts=whole.artifacts,
         inputs=_pieces(inputs_of(run, secrets)),
         details=details,
+        named="name" in request.params,
+        log=await log_of(request, run.id, details.key if details else None, view and view.error),
         history=await _history(request, run),
-        result=await _result(request, run) if details is None else None,
-        failed=_failed_step(run),
+        result=await _result(request, run),
+        failed=failed,
         before=await _earlier(request, run),
         base_url=request.base_url,
         started_before=request.query("started") == "before",

@@ -3,11 +3,13 @@ Values in the reader's notation: instants, durations, numbers, sizes and names; 
 such values.
 """
 
+import re
 from collections.abc import Callable
 from datetime import UTC, datetime
 from decimal import ROUND_DOWN, Decimal
 
 from adapters_http.console.language import _, has_comma, orders, signs
+from adapters_http.console.words import MONTHS, WEEKDAYS
 from adapters_http.json_text import dump_json
 from wfcore.errors import InvalidInput
 from wfcore.model.json import Json
@@ -61,6 +63,24 @@ def relative(at: EpochMs, now: EpochMs) -> str:
     return (_("in {length}") if away > 0 else _("{length} ago")).format(length=length)
 
 
+def day_or_time(at: EpochMs, now: EpochMs) -> str:
+    """`06:15` today, `Sat 09:12` within six days, otherwise `23 Nov`, in UTC. Like `when.js`."""
+    then = _datetime(at)
+    if abs(at - now) > _SOON_DAYS * DAY:
+        return f"{then.day} {MONTHS[str(then.month)]}"
+    day = "" if then.date() == _datetime(now).date() else f"{WEEKDAYS[str(then.weekday())]} "
+    return f"{day}{then:%H:%M}"
+
+
+_SOON_DAYS = 6
+
+
+def initials(email: str) -> str:
+    """The initials of a person by the e-mail: `ML` for mara.lindner@example.org."""
+    words = [word for word in re.split(r"[^\w]+|_", email.partition("@")[0]) if word]
+    return "".join(word[0] for word in words[:2]).upper() or "?"
+
+
 def took(ms: int) -> str:
     """A duration: `84 ms`, `1.2 s`, `3 min 5 s`, `2 h 4 min`, `3 d 2 h`."""
     if ms < SECOND:
@@ -75,6 +95,14 @@ def took(ms: int) -> str:
 
 
 _SMALLER = {DAY: HOUR, HOUR: MINUTE, MINUTE: SECOND}
+
+
+def since(ms: int) -> str:
+    """A time since the beginning, in a log: `02:13.311` in minutes, `1:02:13.311` with hours."""
+    seconds, rest = divmod(max(ms, 0), SECOND)
+    minutes, seconds = divmod(seconds, 60)
+    hours, minutes = divmod(minutes, 60)
+    return (f"{hours}:" if hours else "") + f"{minutes:02}:{seconds:02}.{rest:03}"
 
 
 def count(number: int, most: int) -> str:

@@ -11,8 +11,8 @@ from typing import Any
 from starlette.responses import Response
 
 from adapters_http.console.hints import followed
-from adapters_http.console.language import N_, TranslatedTexts
 from adapters_http.console.paths import see_other
+from adapters_http.console.places import FOR_OPERATORS, TABS
 from adapters_http.console.rendering import page
 from adapters_http.handlers.operating import list_secrets, read_health
 from adapters_http.request import Request
@@ -20,37 +20,23 @@ from wfcore.usecases.accounts.usage import read_usage
 
 SIZE = 50
 
-TABS = TranslatedTexts(
-    {
-        "keys": N_("Keys"),
-        "webhooks": N_("Webhooks"),
-        "usage": N_("Usage"),
-        "schedules": N_("Schedules"),
-        "audit": N_("Audit"),
-        "secrets": N_("Secrets"),
-    }
-)
-
-FOR_OPERATORS = TranslatedTexts(
-    {"people": N_("People"), "notices": N_("Notices"), "health": N_("Health")}
-)
-
 
 def operate_page(request: Request, tab: str, status: int = 200, **facts: Any) -> Response:
-    """A page below `/operate`, with the tabs of its reader."""
+    """A page below `/operate`."""
     operator = request.who.operator
-    tabs: Mapping[str, str] = {**TABS, **FOR_OPERATORS} if operator else TABS
+    titles: Mapping[str, str] = {**TABS, **FOR_OPERATORS}
     template, shown = f"operate_{tab}.html", _BELOW.get(tab, tab)
-    return page(request, template, status, tab=shown, tabs=tabs, operator=operator, **facts)
+    facts |= {"tab": shown, "title": titles[shown], "operator": operator}
+    return page(request, template, status, **facts)
 
 
 _BELOW = {"key": "keys", "made": "keys", "webhook": "webhooks", "person": "people"}
-"""The tab of each page that is below a tab."""
+"""The place of each page that is below a place."""
 
 
 async def home(request: Request) -> Response:
-    """Redirect to the first tab."""
-    return see_other(request, "/operate/keys")
+    """Redirect to the first of these pages."""
+    return see_other(request, "/operate/webhooks")
 
 
 async def show_usage(request: Request) -> Response:

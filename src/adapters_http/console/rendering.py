@@ -1,5 +1,6 @@
 """Rendering of pages: the templates, and the facts of the frame around every page."""
 
+from contextvars import ContextVar
 from functools import cache
 from hashlib import blake2b
 from pathlib import Path
@@ -16,21 +17,23 @@ from adapters_http.console.formats import (
     amount,
     cell,
     count,
+    day_or_time,
+    initials,
     iso,
     number,
     person,
     relative,
     short,
+    since,
     size,
     took,
     usd,
     utc,
 )
 from adapters_http.console.headers import page_headers
+from adapters_http.console.history import said
 from adapters_http.console.language import (
     CHOSEN,
-    N_,
-    TranslatedTexts,
     _,
     language,
     ngettext,
@@ -39,26 +42,24 @@ from adapters_http.console.language import (
     tag,
 )
 from adapters_http.console.paths import path_here
-from adapters_http.console.routes import PAGES
+from adapters_http.console.pictures import KINDS, path_of
+from adapters_http.console.places import places_for
 from adapters_http.console.static_files import files, script_words
+from adapters_http.console.values import columns
 from adapters_http.console.words import ACCOUNTS, DENIALS, MARKS, SCOPES, SOURCES, STATUSES
 from adapters_http.pages import question_html
 from adapters_http.request import Request
 from wfcore.model.access import Scope
+from wfcore.model.page import NEWEST, PageRequest
 from wfcore.rules.approval.question import title
 from wfcore.rules.triggers.trigger import SAYS
 from wfcore.rules.visible import shown
 from wfcore.rules.written_dates import is_date
 from wfcore.time import EpochMs
+from wfcore.usecases.approvals.approvals import list_approvals
 from wfcore.usecases.approvals.reviewing import MOST_WAITING, count_waiting
+from wfcore.usecases.executions.browsing import workflow_names
 
-PLACES = {
-    "inbox": N_("Inbox"),
-    "executions": N_("Executions"),
-    "workflows": N_("Workflows"),
-    "operate": N_("Operate"),
-}
-"""The places in the frame, by path. The keys `g` and then the first letter lead to a place."""
 THEME, TIMES = "wfcore_theme", "wfcore_times"
 """The names of cookies with the choices of the browser's owner; these cookies identify nobody."""
 _THEMES = ("light", "dark")
@@ -92,19 +93,37 @@ async def waiting_for(request: Request) -> int | None:
     return await count_waiting(request.services, who)
 
 
+async def is_owner(request: Request) -> bool:
+    """
+    Whether the frame offers the places of an owner: not to somebody who sees approvals, but no
+    workflow.
+    """
+    who, services = getattr(request, "who", None), request.services
+    if who is None:
+        return False
+    if await workflow_names(services, who, 1):
+        return True
+    return not (await list_approvals(services, who, PageRequest(size=1, after=NEWEST))).rows
+
+
+_STATIC: ContextVar[str] = ContextVar("address of the static files")
+
+
 def render(request: Request, template: str, **facts: Any) -> str:
     """The HTML of a template. Adds the facts of every page: reader, paths of files, appearance."""
     who = getattr(request, "who", None)
     now = request.services.clock.deadline_now()
     theme = cookie(request, THEME)
+    static = f"{request.base_path}/static/{files().hash}"
+    _STATIC.set(static)
     return (
         _templates()
         .get_template(template)
         .render(
             base=request.base_path,
-            static=f"{request.base_path}/static/{files().hash}",
+            static=static,
             here=path_here(request),
-            places=TranslatedTexts(_places()),
+            places=places_for(request.owns, bool(who and who.operator)),
             account=who.account if who else None,
             waiting=request.waiting and count(request.waiting, MOST_WAITING),
             may_sign_out=who is not None and not who.scopes,
@@ -116,17 +135,11 @@ def render(request: Request, template: str, **facts: Any) -> str:
             orders=orders(),
             words=script_words(language()),
             time=lambda at: _time(at, now),
+            when=lambda at: _when(at, now),
             clock=_clock,
             **facts,
         )
     )
-
-
-@cache
-def _places() -> dict[str, str]:
-    """The places whose pages this server has."""
-    paths = {route.path for route in PAGES}
-    return {name: title for name, title in PLACES.items() if f"/{name}" in paths}
 
 
 def _time(at: EpochMs, now: EpochMs) -> Markup:
@@ -138,10 +151,54 @@ def _time(at: EpochMs, now: EpochMs) -> Markup:
     )
 
 
+def _when(at: EpochMs, now: EpochMs) -> Markup:
+    """
+    An instant in a list, as a time element: the time of a day, a weekday or a date, whichever says
+    enough. In UTC; a script turns it into local time.
+    """
+    return Markup('<time class="at" tabindex="0" datetime="{}" title="{}">{}</time>').format(
+        iso(at), utc(at), day_or_time(at, now)
+    )
+
+
 def _clock(at: EpochMs) -> Markup:
     """An instant as a time element, in UTC; a script turns it into local time."""
     return Markup('<time data-clock datetime="{}" title="{}">{}</time>').format(
         iso(at), utc(at), utc(at)
+    )
+
+
+def icon(name: str, about: str = "") -> Markup:
+    """A picture of the sprite by its name; with *about*, a text for readers without pictures."""
+    about = Markup('role="img" aria-label="{}"').format(about) if about else _HIDDEN
+    return Markup('<svg class="i" {}><use href="{}/icons.svg#{}"/></svg>').format(
+        about, _STATIC.get(), name
+    )
+
+
+_HIDDEN = Markup('aria-hidden="true"')
+
+
+def state_mark(status: str, word: str | None = None) -> Markup:
+    """A status as its shape and word; see `STATUSES`. Without *word*, the word of the status."""
+    shape = status.lower()
+    return Markup('<span class="status {}">{} <span>{}</span></span>').format(
+        shape, icon(shape), word or STATUSES[status]
+    )
+
+
+def avatar(email: str) -> Markup:
+    """The initials of a person in a circle; the tint tells persons apart."""
+    return Markup('<span class="who {}" aria-hidden="true">{}</span>').format(
+        "abcd"[sum(email.encode()) % 4], initials(email)
+    )
+
+
+def by(text: str, kind: str = "") -> Markup:
+    """A person with initials, or the machine of *kind* with its icon, and the name."""
+    circle = Markup('<span class="who sys">{}</span>').format(icon(kind)) if kind else avatar(text)
+    return Markup('<span class="by">{}<span class="cut" title="{}">{}</span></span>').format(
+        circle, shown(text), shown(text)
     )
 
 
@@ -169,9 +226,18 @@ def _templates() -> Environment:
         extensions=["jinja2.ext.i18n"],
     )
     made.globals.update(STATUSES=STATUSES, MARKS=MARKS, SOURCES=SOURCES, REFUSALS=SAYS)
+    made.globals.update(
+        said=said,
+        KINDS=KINDS,
+        path_of=path_of,
+        icon=icon,
+        state_mark=state_mark,
+        avatar=avatar,
+        by=by,
+    )
     made.globals.update(SCOPES=SCOPES, ACCOUNTS=ACCOUNTS, DENIALS=DENIALS)
-    made.filters.update(took=took, short=short, number=number, usd=usd)
-    made.filters.update(cell=cell, person=person, size=size, amount=amount)
+    made.filters.update(utc=utc, took=took, since=since, short=short, number=number, usd=usd)
+    made.filters.update(columns=columns, cell=cell, person=person, size=size, amount=amount)
     made.filters["kept"] = _Kept
     made.filters.update(title=title, question=question_html)
     made.tests["date"] = is_date

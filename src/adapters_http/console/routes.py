@@ -48,6 +48,7 @@ def _lazily(module: str, name: str, framed: bool) -> Handler:
         if framed:
             frame = import_module("adapters_http.console.rendering")
             request.waiting = await frame.waiting_for(request)
+            request.owns = await frame.is_owner(request)
         return await found(request)
 
     handler.__module__, handler.__name__ = f"adapters_http.console.{module}", name
@@ -112,10 +113,14 @@ PAGES: tuple[Route, ...] = (
     _page("GET", "/sign-in/provider", ("sign_in", "depart"), "Sign in elsewhere", auth=Auth.OPEN),
     _page("GET", "/sign-in/back", ("sign_in", "arrive"), "Back from there", auth=Auth.OPEN),
     _page("POST", "/sign-out", ("sign_in", "leave"), "Sign out", body=SignOutForm),
+    _page("GET", "/more", ("sign_in", "more"), "All places, and how pages look here",
+          visitors="it only leads on"),
     _page("POST", "/settings", ("sign_in", "settle"), "How pages look here",
           auth=Auth.LOGIN, body=SettingsForm),
     _page("GET", "/static/{hash}/{name}", ("static_files", "send"), "Styles and scripts",
           auth=Auth.OPEN, media="text/css"),
+
+    *_list("/overview", "overview", "What happened lately", scope=Scope.EXECUTION_READ),
 
     # Executions
     *_list("/executions", "executions", "Executions", scope=Scope.EXECUTION_READ),
@@ -143,6 +148,8 @@ PAGES: tuple[Route, ...] = (
           "A step in one round", scope=Scope.EXECUTION_READ),
     _page("GET", "/executions/{id}/outputs/{name}", ("step", "output"),
           "The output of a step as a file", scope=Scope.EXECUTION_READ, media="application/json"),
+    _page("GET", "/executions/{id}/lines", ("step", "lines"),
+          "The output lines as a file", scope=Scope.EXECUTION_READ, media="text/plain"),
     _page("GET", "/executions/{id}/lines/{name}", ("step", "lines"),
           "The output lines of a step as a file", scope=Scope.EXECUTION_READ, media="text/plain"),
     _page("GET", "/executions/{id}/compare", ("comparing", "pick"), "What to compare with",

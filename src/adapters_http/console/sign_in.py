@@ -32,6 +32,11 @@ async def home(request: Request) -> Response:
     return see_other(request, "/inbox")
 
 
+async def more(request: Request) -> Response:
+    """All places and the settings of the browser: on a phone, where the frame has no room."""
+    return page(request, "more.html")
+
+
 async def show(request: Request) -> Response:
     """The form for signing in."""
     return _form(request, own_path(request.query("next") or ""))

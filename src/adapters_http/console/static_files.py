@@ -54,6 +54,10 @@ _UNSEEN = re.compile(
 )
 
 
+_CSS_UNSEEN = re.compile(rb"(?:/\*(?:.|\n)*?\*/|\s)+")
+_CSS_BLANK = re.compile(rb" ?([{};,]) ?|(?<=[a-z-]:) (?=[^{};]*;)")
+
+
 _LITERALS = re.compile(
     rb"""("(?:[^"\\\n]|\\.)*"|`(?:[^`\\]|\\.)*`"""
     rb"|(?:(?<=[(,=:[!&|?{};>])|(?<=[(,=:[!&|?{};>] ))"
@@ -68,8 +72,11 @@ _SPACED = re.compile(
 
 def _bare(name: str, text: bytes) -> bytes:
     """
-    A script without comments, indentation, needless line ends and needless blanks: a fifth smaller.
+    A script or style without comments, indentation, needless line ends and needless blanks: a fifth
+    smaller.
     """
+    if name.endswith(".css"):
+        return _CSS_BLANK.sub(rb"\1", _CSS_UNSEEN.sub(b" ", text))
     if not name.endswith(".js"):
         return text
     parts = _LITERALS.split(_UNSEEN.sub(b"", text))

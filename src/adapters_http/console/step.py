@@ -11,12 +11,10 @@ from typing import Any
 from attrs import frozen
 from starlette.responses import Response
 
-from adapters_http.console.paths import number_in
-from adapters_http.console.values import SHOWN, DisplayedValue, display
+from adapters_http.console.values import DisplayedValue, display
 from adapters_http.downloads import output_response
 from adapters_http.request import Request
 from wfcore.errors import NotFound
-from wfcore.model.event import Event
 from wfcore.model.execution import Artifact, Execution, StepResult
 from wfcore.rules.execution.given_files import FilesUnavailable
 from wfcore.rules.execution.scope import name_of, prefix_of, scope
@@ -31,21 +29,10 @@ from wfcore.wire.converter import plain
 from wfcore.wire.events import log_view
 from wfcore.wire.executions import step_view
 
-LINES, LONGEST = 200, 2_000
-"""The most events with output lines on a page, and the most characters of a line."""
 MOST_ROUNDS = 1_000
 """The most squares in the picture of a loop."""
 MOST_GIVEN = 200
 """The most files of earlier steps on a page."""
-
-
-@frozen
-class OutputLine:
-    """A line that a step wrote. `cut`: the number of characters that were cut off."""
-
-    stream: str
-    text: str
-    cut: int
 
 
 @frozen
@@ -77,8 +64,7 @@ class StepDetails:
     `key`: the key of the step's result; None: the step is in a loop, and no round was chosen.
     `view`: the view of the API. `saw`: the names of the steps whose results the step could use.
     `given`: the files of earlier steps that the step reads; `more_given`: the number of the others.
-    `item`: the item of the step's round. `sought`: the text that all `lines` contain. `last_line`:
-    the number after which further lines come.
+    `item`: the item of the step's round.
     """
 
     row: ProgressRow
@@ -86,10 +72,6 @@ class StepDetails:
     path: str
     view: Any = None
     output: DisplayedValue | None = None
-    lines: Sequence[OutputLine] = ()
-    lines_after: int | None = None
-    last_line: int = 0
-    sought: str = ""
     saw: Sequence[str] = ()
     given: Sequence[GivenArtifact] = ()
     more_given: int = 0
@@ -99,13 +81,13 @@ class StepDetails:
 
 
 async def step_details(
-    request: Request, whole: ExecutionDetail, rows: Mapping[str, ProgressRow]
+    request: Request, whole: ExecutionDetail, rows: Mapping[str, ProgressRow], failed: str | None
 ) -> StepDetails | None:
     """
-    The details of the step that the address names; None if the address names no step. Raises
-    `NotFound`.
+    The details of the step that the address names, otherwise of the step that *failed*; None
+    without either. Raises `NotFound` for an address without such a step.
     """
-    wanted = request.params.get("name")
+    wanted = request.params.get("name") or (failed if failed and name_of(failed) in rows else None)
     if wanted is None:
         return None
     row = rows.get(name_of(wanted))
@@ -157,11 +139,6 @@ async def _one(request: Request, whole: ExecutionDetail, row: ProgressRow, key: 
         if row.loops:
             raise NotFound("Step")
         return StepDetails(row, key, path, saw=())
-    after = number_in(request.query("lines"))
-    sought = (request.query("find") or "").strip()
-    services, who = request.services, request.who
-    _, found, last = await read_logs(services, who, run.id, after, key, LINES, search=sought)
-    lines, more = _lines(found)
     view = step_view(run, key)
     given = await _given(request, whole, key)
     return StepDetails(
@@ -170,10 +147,6 @@ async def _one(request: Request, whole: ExecutionDetail, row: ProgressRow, key: 
         path,
         view,
         display(view.output) if view.output is not None else None,
-        lines,
-        more or (last if len(found) >= LINES or (sought and found) else None),
-        more or last,
-        sought,
         _saw(whole, key),
         given[:MOST_GIVEN],
         max(0, len(given) - MOST_GIVEN),
@@ -195,23 +168,6 @@ async def _given(request: Request, whole: ExecutionDetail, key: str) -> Sequence
         for folder in folders
         for path, one in folder.files.items()
     ]
-
-
-def _lines(found: Sequence[Event]) -> tuple[Sequence[OutputLine], int | None]:
-    """
-    The lines of a page, about `SHOWN` characters at most, each line up to `LONGEST`; and the number
-    after which further lines come, or None.
-    """
-    lines, room = list[OutputLine](), SHOWN
-    for place, event in enumerate(found):
-        view = log_view(event)
-        if room <= 0:
-            return lines, found[place - 1].number
-        for text in view.text.splitlines():
-            line = OutputLine(view.stream, text[:LONGEST], max(len(text) - LONGEST, 0))
-            room -= len(line.text)
-            lines.append(line)
-    return lines, None
 
 
 def _saw(whole: ExecutionDetail, key: str) -> Sequence[str]:
@@ -241,8 +197,8 @@ def _loop_of(key: str) -> str:
 
 
 async def lines(request: Request) -> Response:
-    """All output lines of one step as a file. EX-28."""
-    services, who, key = request.services, request.who, request.params["name"]
+    """All output lines of the execution, or of one step, as a file. EX-28."""
+    services, who, key = request.services, request.who, request.params.get("name")
     parts, after = list[str](), 0
     while True:
         run, found, after = await read_logs(
@@ -252,7 +208,7 @@ async def lines(request: Request) -> Response:
             break
         parts += [log_view(one).text for one in found]
     headers = {
-        "Content-Disposition": disposition(f"{run.id}-{key}.txt"),
+        "Content-Disposition": disposition(f"{run.id}-{key}.txt" if key else f"{run.id}.txt"),
         "Cache-Control": "no-store",
         "X-Content-Type-Options": "nosniff",
     }

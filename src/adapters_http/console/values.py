@@ -47,3 +47,22 @@ def _nodes(value: Json) -> int:
     else:
         return 1
     return 1 + sum(_nodes(one) for one in inside[: _MOST_NODES + 1])
+
+
+def columns(value: Json) -> list[str] | None:
+    """
+    The columns of a list of objects that a table can show, in order of their first use; None if
+    *value* is anything else.
+    """
+    if not isinstance(value, list | tuple) or not 0 < len(value) <= _MOST_NODES:
+        return None
+    found = dict[str, None]()
+    for row in value:
+        if not isinstance(row, Mapping) or any(isinstance(one, _NESTED) for one in row.values()):
+            return None
+        found.update(dict.fromkeys(row))
+    return list(found) if 0 < len(found) <= _MOST_COLUMNS else None
+
+
+_NESTED = (Mapping, list, tuple)
+_MOST_COLUMNS = 12

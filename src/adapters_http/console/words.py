@@ -95,6 +95,23 @@ WEEKDAYS = TranslatedTexts(
     }
 )
 """The names of weekdays, by number."""
+MONTHS = TranslatedTexts(
+    {
+        "1": N_("Jan"),
+        "2": N_("Feb"),
+        "3": N_("Mar"),
+        "4": N_("Apr"),
+        "5": N_("May"),
+        "6": N_("Jun"),
+        "7": N_("Jul"),
+        "8": N_("Aug"),
+        "9": N_("Sep"),
+        "10": N_("Oct"),
+        "11": N_("Nov"),
+        "12": N_("Dec"),
+    }
+)
+"""The short names of months, by number."""
 
 
 REASONS = (

@@ -122,8 +122,8 @@ def test_a_page_is_half_a_second_behind_at_most(site: Site, signed_in: Page):
     expect(signed_in.locator("#says")).to_have_text("Live: this page updates by itself.")
     signed_in.evaluate("""() => {
         window.seen = {};
-        const look = () => document.querySelectorAll(".steps .dot.completed").forEach(
-            (dot) => (window.seen[dot.closest("li").id] ??= Date.now()));
+        const look = () => document.querySelectorAll(".steps .name.completed").forEach(
+            (name) => (window.seen[name.closest("li").id] ??= Date.now()));
         new MutationObserver(look).observe(document.getElementById("live"),
             { subtree: true, attributes: true, childList: true });
     }""")
@@ -153,7 +153,7 @@ def test_a_thousand_events_move_nothing(site: Site, signed_in: Page):
     runs.play(id, stay=("last",))
     assert site.do(site.world.get(f"/api/v1/executions/{id}")).json()["status"] == "RUNNING"
     expect(signed_in.get_by_text("500 rounds")).to_be_visible()
-    last = signed_in.locator(".history li").last
+    last = signed_in.locator(".history li").first
     expect(last).to_have_attribute("value", re.compile(r"\d{4,}"))
     assert signed_in.evaluate("window.kept === document.activeElement && kept.isConnected")
     assert abs(signed_in.evaluate("scrollY") - before) <= 1

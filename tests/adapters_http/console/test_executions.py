@@ -182,7 +182,7 @@ def test_a_failure_is_named_in_the_title_and_first(site: Site):
     runs = Runs(site)
     page = Reader(site).get(f"/executions/{runs.play(runs.start(), FAILED)}")
     assert "<title>✕ Payout run: fraud_model failed" in page.text
-    explained = page.text.partition('class="explain"')[2]
+    explained = page.text.partition('class="explain failed"')[2]
     assert "no score for P-1003" in explained.partition("</p>")[0]
 
 
@@ -292,7 +292,8 @@ def test_rounds_are_a_grid_with_the_failed_first(site: Site):
     reader = Reader(site)
     page = reader.get(f"/executions/{id}/steps/one").text
     assert re.findall(r"/steps/one/(\d+)", page)[0] == "3"
-    assert re.findall(r"<text[^>]*>([^<]*)</text></a>", page.partition("rounds")[2])[0] == "✕"
+    grid = page.partition('class="rounds"')[2]
+    assert re.findall(r"<text[^>]*>([^<]*)</text></a>", grid)[0] == "✕"
     assert reader.get(f"/executions/{id}/steps/one/3").status_code == 200
     assert reader.get(f"/executions/{id}/steps/each.3.one").status_code == 200
     for wrong in (

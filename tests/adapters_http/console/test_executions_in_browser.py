@@ -14,7 +14,7 @@ from .conftest import Site, enter, painted
 from .execution_case import FAILED, Runs, in_every_state
 
 OUT_OF_SIGHT = """() => {
-    const parts = ["h1 .status", ".explain", ".head"];
+    const parts = ["h1 .chip", ".explain", ".head"];
     const found = parts.map((part) => [part, document.querySelector(part)]);
     const box = (one) => one.getBoundingClientRect();
     return found.flatMap(([part, one], at) => {
@@ -54,7 +54,7 @@ def test_every_state_has_a_picture_of_its_own(site: Site, signed_in: Page):
     for width, scheme in ((1280, "light"), (390, "dark")):
         signed_in.set_viewport_size({"width": width, "height": 1000})
         signed_in.emulate_media(color_scheme=scheme)  # type: ignore[arg-type]
-        looks = {"h1 .status": set[bytes](), "svg.flow": set[bytes]()}
+        looks = {"h1 .chip": set[bytes](), "svg.flow": set[bytes]()}
         for state, id in states.items():
             signed_in.goto(f"{site.url}/executions/{id}")
             assert signed_in.evaluate(OUT_OF_SIGHT) == [], (state, width)
@@ -134,9 +134,9 @@ def test_what_the_reader_touches_stays(site: Site, signed_in: Page):
     signed_in.evaluate("window.kept = document.activeElement")
     runs.finish(id, first)
     runs.play(id, stay=("last",))
-    expect(signed_in.get_by_text("50 rounds")).to_be_visible()
+    expect(signed_in.get_by_text("50 rounds", exact=True)).to_be_visible()
     newest = site.do(read_execution(site.world.services, None, id)).events
-    expect(signed_in.locator(".history li").last).to_have_attribute("value", str(newest))
+    expect(signed_in.locator(".history li").first).to_have_attribute("value", str(newest))
     painted(signed_in)
     assert signed_in.evaluate("window.kept === document.activeElement && kept.isConnected")
     assert details.evaluate("one => one.open")
@@ -149,10 +149,10 @@ def test_focus_stays_where_a_list_moves_on(site: Site, signed_in: Page):
     runs = Runs(site, loop, code("last"))
     id = runs.play(runs.start(), stay=("each.40.one",))
     signed_in.goto(runs.url(id))
-    link = signed_in.locator(".history li a").last
+    link = signed_in.locator(".history li > a").first
     link.focus()
     number = link.locator("..").get_attribute("value")
-    first = signed_in.locator(".history li").first
+    first = signed_in.locator(".history li").last
     before = first.get_attribute("value")
     signed_in.evaluate("window.kept = document.activeElement")
     runs.finish(id, "each.40.one")

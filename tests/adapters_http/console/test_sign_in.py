@@ -204,7 +204,8 @@ async def test_static_files_are_kept_for_good(world: World):
     assert small.headers["content-encoding"] == "gzip"
     assert "immutable" in small.headers["cache-control"]
     plain = await world.http.get(path, headers={"Accept-Encoding": "identity"})
-    assert plain.content == small.content == (FOLDER / "static/app.css").read_bytes()
+    assert plain.content == (FOLDER / "static/app.css").read_bytes()
+    assert 0 < len(small.content) < len(plain.content)  # without comments and blanks
     assert (await world.http.get("/static/0000000000000000/app.css")).status_code == 404
 
 

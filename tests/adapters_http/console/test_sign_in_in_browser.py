@@ -89,7 +89,7 @@ def test_keys_lead_everywhere(site: Site, signed_in: Page):
     """`g` and a letter open each place, `/` finds, `k` goes back; a field takes letters as text."""
     Case(site, 1)
     Case(site, 2)
-    for key, place in zip("ewoi", ("executions", "workflows", "operate", "inbox"), strict=True):
+    for key, place in zip("ewoi", ("executions", "workflows", "overview", "inbox"), strict=True):
         signed_in.keyboard.press("g")
         signed_in.keyboard.press(key)
         signed_in.wait_for_url(re.compile(f"/{place}"))

@@ -65,8 +65,9 @@ UNSEEN = """(targets) => {
     const acts = (one) => getComputedStyle(one).cursor === "pointer";
     const mouse = inside("main *").filter((one) => !one.closest(targets + ", svg a, label"));
     faults.push(...mouse.filter(acts).map((one) => ["only for a mouse", one]));
-    const words = [...inside(".status, .state"), ...inside(".box:not(.none) .mark")];
-    const mute = words.filter((one) => !one.textContent.trim());
+    const words = inside(".status, .state, .chip").filter((one) => !one.textContent.trim());
+    const boxes = inside(".box:not(.none)").filter((one) => !one.querySelector("use"));
+    const mute = [...words, ...boxes];
     const rounds = inside(".rounds a").filter((one) => !one.querySelector("text, .completed"));
     faults.push(...[...mute, ...rounds].map((one) => ["told by colour alone", one]));
     faults.push(...document.getAnimations().map((one) => ["moves", one.effect.target]));
@@ -100,7 +101,15 @@ def addresses(site: Site) -> list[str]:
     flow, edited = f"/workflows/{runs.workflow}", f"/workflows/{applied(site)}"
     bad, good = ids["failed"], ids["completed"]
     return [
-        *("/inbox", "/inbox?view=decided", "/executions", "/workflows", "/approvals/nothing"),
+        *(
+            "/inbox",
+            "/inbox?view=decided",
+            "/more",
+            "/overview",
+            "/executions",
+            "/workflows",
+            "/approvals/nothing",
+        ),
         *(flow, f"{flow}/start", f"{edited}/versions/1", f"{edited}/edit"),
         *(f"/executions/{id}" for id in ids.values()),
         *(f"/executions/redrive?id={bad}", f"/executions/{bad}/redrive"),

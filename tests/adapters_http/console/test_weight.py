@@ -66,7 +66,8 @@ def test_every_page_is_light(site: Site):
     known = [path.partition("?")[0] for path in paths]
     assert {page for page in pages if not any(_is(page, path) for path in known)} == set()
     assert used == {name for name in files().by_name if name.endswith(".js")}
-    assert weight(set(files().by_name)) <= 40 * KB
+    assert weight(used) <= 60 * KB
+    assert weight({"icons.svg"}) <= 4 * KB
 
 
 def approvals(site: Site) -> list[str]:

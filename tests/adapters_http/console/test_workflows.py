@@ -69,7 +69,7 @@ def test_the_list_sums_up_without_definitions(site: Site):
     Runs(site, code("only"), name="Other", description="k4nary-description")
     found = Reader(site).get("/workflows")
     shown = text_of(found)
-    assert "Payout run ‖ Awaiting approval" in shown
+    assert "Payout run Awaiting approval" in shown
     assert "1 approval in" in shown
     assert f'href="/executions/{last}"' in found.text
     assert "0 ended and 1 failed in 24 hours" in found.text

@@ -30,7 +30,7 @@ function relative(at) {
 export function refreshTimes() {
   const inUtc = document.documentElement.dataset.times === "utc";
   const now = new Date().toDateString();
-  for (const time of document.querySelectorAll("time")) {
+  for (const time of document.querySelectorAll("time:not(.at)")) {
     const at = new Date(time.dateTime);
     const clock = "clock" in time.dataset;
     if (!clock) {
@@ -55,7 +55,7 @@ document.querySelector("form.leave")?.addEventListener("submit", () => {
 });
 
 document.addEventListener("click", (event) => {
-  const menu = document.querySelector("details.menu[open]");
+  const menu = document.querySelector(".menu[open]");
   if (menu && !menu.contains(event.target)) menu.open = false;
 });
 
@@ -66,7 +66,7 @@ keysOn.addEventListener("change", () => local?.setItem("wfcore:keys", keysOn.che
 
 let going = false;
 document.addEventListener("keydown", (event) => {
-  if (event.key === "Escape") document.querySelector("details.menu")?.removeAttribute("open");
+  if (event.key === "Escape") document.querySelector(".menu[open]")?.removeAttribute("open");
   const typing = event.target.closest("input, select, textarea, dialog[open]");
   if (typing || event.ctrlKey || event.metaKey || event.altKey) return;
   if (event.key !== "?" && !keysOn.checked) return;
@@ -81,7 +81,7 @@ document.addEventListener("keydown", (event) => {
 
 const KEYS = {
   "?": () => help.showModal(),
-  "/": () => document.querySelector("input[type=search]")?.focus(),
+  "/": () => document.querySelector("[type=search]")?.focus(),
   j: () => move(1),
   k: () => move(-1),
   a: () => document.querySelector("[data-key=a]")?.click(),

@@ -42,6 +42,7 @@ async function refresh() {
   for (const place of [".places", ".pills", ".renewed"]) renew(...[document, now].map((root) => root.querySelector(place)));
   document.title = now.title;
   refreshTimes();
+  dispatchEvent(new Event("renewed"));
   onpageshow?.();
   if (!fresh && !gone) return link.remove();
   link.href = "";

@@ -39,7 +39,7 @@ document.addEventListener("click", (event) => {
 const place = document.getElementById("live");
 const says = document.getElementById("says");
 const top = (one) => one.getBoundingClientRect().top;
-let lost = 0;
+let lost;
 
 function tell(fine) {
   lost = fine ? 0 : lost || new Date();

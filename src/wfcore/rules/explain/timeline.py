@@ -64,6 +64,20 @@ class Axis:
         return before[1]
 
 
+TICKS = 5
+
+
+def ticks(axis: Axis) -> tuple[tuple[float, DurationMs], ...]:
+    """
+    Marks at even places of *axis*, each with the time since the beginning; only the beginning and
+    the end if waiting is cut out, because time does not run evenly then.
+    """
+    begin = axis.points[0][0]
+    places = [0.0, 1.0] if axis.cuts else [number / (TICKS - 1) for number in range(TICKS)]
+    length = axis.points[-1][0] - begin
+    return tuple((place, DurationMs(round(length * place))) for place in places)
+
+
 @frozen
 class EarlierAttempt:
     """An attempt of a step before the step's last attempt: it failed, or its worker died."""

@@ -11,7 +11,7 @@ from wfcore.errors import NotFound, Unreadable
 from wfcore.model.access import Permission, Principal, Share
 from wfcore.model.event import Event
 from wfcore.model.execution import Artifact, Callback, Execution, ExecutionStatus, Replay
-from wfcore.model.page import PageRequest
+from wfcore.model.page import PageCursor, PageRequest
 from wfcore.model.workflow import Definition, DefinitionSnapshot, Workflow
 from wfcore.ports.records import ExecutionFilter
 from wfcore.ports.store import View
@@ -71,10 +71,13 @@ async def _started_by(view: View, who: Principal, key: str) -> Execution | None:
     return None
 
 
-async def workflow_names(services: Services, who: Principal) -> Sequence[Workflow]:
+async def workflow_names(
+    services: Services, who: Principal, most: int = _WORKFLOWS.size
+) -> Sequence[Workflow]:
     """The first workflows that *who* sees, by name: the choices that narrow a list."""
+    first = PageRequest(size=most, after=PageCursor("", ""))
     async with services.store.view() as view:
-        return (await view.workflows.visible_to(who.account.id, _WORKFLOWS)).rows
+        return (await view.workflows.visible_to(who.account.id, first)).rows
 
 
 @frozen

@@ -1,0 +1,83 @@
+"""The frame around every page: places by the role of the reader, with the count of the inbox."""
+
+import re
+from itertools import pairwise
+
+from adapters_http.console.log import coloured
+from adapters_http.console.overview import nice_step
+from adapters_http.console.places import places_for
+from tests.support.http_world import code
+from wfcore.model.workflow import Branch, ParallelStep
+from wfcore.rules.definition.flow import lay_out_for_page
+from wfcore.usecases.accounts import accounts
+
+from .approval_case import Case, both
+from .conftest import Site
+from .execution_case import FAILED, Runs
+from .test_executions import Reader
+
+
+def _places(html: str) -> list[str]:
+    nav = html.partition('class="places"')[2].partition("</nav>")[0]
+    return re.findall(r'href="/([\w/]+)"', nav)
+
+
+OWNED = ["inbox", "overview", "executions", "workflows"]
+CONNECTED = [f"operate/{name}" for name in ("webhooks", "schedules", "keys", "usage", "secrets")]
+
+
+def test_places_are_offered_by_role(site: Site):
+    """An approver gets the inbox alone, an owner what is theirs, an operator the server, too."""
+    Case(site, 1, **both())
+    bob, ann = Reader(site, "bob"), Reader(site)
+    assert _places(bob.get("/inbox").text) == ["inbox", "more"]
+    assert _places(ann.get("/inbox").text) == [*OWNED, *CONNECTED, "operate/audit", "more"]
+    site.do(accounts.set_account(site.world.services, site.world.ann.id, operator=True))
+    found = _places(Reader(site).get("/inbox").text)
+    assert found[: len(OWNED) + len(CONNECTED)] == [*OWNED, *CONNECTED]
+    assert {"operate/people", "operate/health"} < set(found)
+    assert [group.title for group in places_for(owns=False, operator=False)] == [""]
+
+
+def test_the_overview_names_what_fails_and_who_is_waited_for(site: Site):
+    """Figures of a day, each a link to its list; failures by workflow, step and first line."""
+    runs = Runs(site)
+    for _ in range(2):
+        runs.play(runs.start(), FAILED)
+    runs.play(runs.start())
+    page = Reader(site).get("/overview")
+    assert page.status_code == 200
+    assert "ValueError: no score for P-1003" in page.text
+    row = page.text.partition("ValueError: no score")[2]
+    assert re.search(r'class="num">2<', row)
+    assert "200 payouts wait for release." in page.text
+    assert '<a class="card fig" href="/executions?status=FAILED">' in page.text
+
+
+def test_lines_stand_at_round_numbers():
+    """1, 2 or 5 times a power of ten, four lines at most."""
+    assert [nice_step(most) for most in (1, 4, 5, 9, 30, 331)] == [1, 1, 2, 5, 10, 100]
+
+
+def test_colours_of_a_terminal_are_colours_of_the_page():
+    """Colours and bold become classes; other codes stay, for `shown` to make visible."""
+    text = "a \x1b[31mred \x1b[1mbold\x1b[0m end \x1b[2J"
+    assert list(coloured(text)) == [
+        ("", "a "),
+        ("bad", "red "),
+        ("bad strong", "bold"),
+        ("", " end \x1b[2J"),
+    ]
+
+
+def test_a_wide_flow_runs_from_left_to_right():
+    """More than four steps beside each other: the same parts, turned, none over another."""
+    fork = ParallelStep("p", tuple(Branch(f"b{n}", (code(f"s{n}"),)) for n in range(5)))
+    narrow = lay_out_for_page((fork.__class__("p", fork.branches[:4]), code("last")))
+    wide = lay_out_for_page((fork, code("last")))
+    assert (narrow.across, wide.across) == (False, True)
+    assert len({box.x for box in wide.boxes if box.name != "last"}) == 1
+    tops = sorted(box.y for box in wide.boxes if box.name != "last")
+    assert all(b - a >= wide.boxes[0].height for a, b in pairwise(tops))
+    assert all(box.x > 0 and box.x + box.width < wide.width for box in wide.boxes)
+    assert all(box.y > 0 and box.y + box.height < wide.height for box in wide.boxes)
