@@ -4,7 +4,7 @@ Hypothesis strategies for valid definitions, whose templates only use names in s
 `strategies.written` gives the document for each definition.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from attrs import evolve, field, frozen
@@ -76,11 +76,12 @@ def retries() -> st.SearchStrategy[Retry]:
 class Scene:
     """
     A place in a definition: the names that templates can use there, its depth, and the step names
-    that are taken (one list for the whole definition).
+    that are taken (one list for the whole definition). `sources`: the names that `files` can list.
     """
 
     declared: tuple[str, ...]
     before: tuple[str, ...] = ()
+    sources: tuple[str, ...] = ()
     loops: tuple[str, ...] = ()
     depth: int = 0
     on_failure: bool = False
@@ -102,7 +103,12 @@ class Scene:
 
     def after(self, step: Step) -> "Scene":
         """The scope after *step*."""
-        return evolve(self, before=(*self.before, *seen_after(step)))
+        seen = tuple(_seen_after(step))
+        return evolve(
+            self,
+            before=(*self.before, *(one.name for one in seen)),
+            sources=(*self.sources, *(one.name for one in seen if isinstance(one, _SOURCES))),
+        )
 
     def expressions(self) -> st.SearchStrategy[str]:
         """Templates over the names in scope."""
@@ -127,12 +133,20 @@ class Scene:
         return st.lists(plain | self.expressions(), max_size=3).map("".join)
 
 
+_SOURCES = (CodeStep, ChildStep, ParallelStep, SwitchStep, LoopStep)
+
+
 def seen_after(step: Step) -> tuple[str, ...]:
     """The names in scope after *step*, without the names of steps inside a loop."""
-    if not isinstance(step, ParallelStep | SwitchStep):
-        return (step.name,)
-    inside = [name for branch in branches_of(step) for each in branch for name in seen_after(each)]
-    return (*inside, step.name)
+    return tuple(one.name for one in _seen_after(step))
+
+
+def _seen_after(step: Step) -> Iterator[Step]:
+    if isinstance(step, ParallelStep | SwitchStep):
+        for branch in branches_of(step):
+            for each in branch:
+                yield from _seen_after(each)
+    yield step
 
 
 @st.composite
@@ -189,6 +203,7 @@ def code_steps(draw: st.DrawFn, name: str, scene: Scene) -> CodeStep:
         requirements=tuple(draw(_some(REQUIREMENTS))) if language is Language.PYTHON else (),
         runtime=draw(st.none() | st.sampled_from(Runtime)) if language in SCRIPTS else None,
         packages=tuple(sorted(draw(_some(NPM_PACKAGES)))) if language in SCRIPTS else (),
+        files=tuple(draw(_some(scene.sources))) if scene.sources else (),
         when=draw(scene.conditions()),
         retry=draw(retries()),
         continue_on_error=draw(st.booleans()),

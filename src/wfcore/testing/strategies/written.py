@@ -162,6 +162,7 @@ def _code(step: CodeStep) -> dict[str, Json]:
         "requirements": [*step.requirements],
         "packages": [*step.packages],
         "secrets": [*step.secrets],
+        "files": [*step.files],
         "labels": [*step.labels],
         **({"command": [*step.command]} if is_command else {"source": step.source}),
         **({"runtime": step.runtime.value} if step.runtime else {}),
