@@ -69,3 +69,10 @@ def test_applying_says_what_it_drops_and_refuses_by_line(wfcore: Call, sync: str
     said = wfcore(*apply, stdin=f"{fewer}{STEP}\n")
     assert said.status == 0
     assert "warning: state no longer declares count; the stored values are dropped" in said.err
+    wfcore("workflow", "state", sync, "--reset", "cursor")
+    wfcore(*apply, stdin=f"name: Sync\n{STEP}\n")
+    wfcore(*apply, stdin=f"{STATE}{STEP}\n")
+    wfcore("workflow", "state", sync, "count=1")
+    said = wfcore("workflow", "rollback", sync, "--to", "2")
+    assert "warning: state no longer declares count; the stored values are dropped" in said.err
+    assert "warnings" not in said.out

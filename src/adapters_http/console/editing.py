@@ -24,6 +24,7 @@ from wfcore.rules.auth.access import includes
 from wfcore.rules.definition.changes import Diff, diff
 from wfcore.rules.definition.written import text_of, withheld
 from wfcore.usecases.workflows.browsing import read_permitted, read_version
+from wfcore.usecases.workflows.state import dropped_state
 from wfcore.usecases.workflows.workflows import edit_workflow
 
 
@@ -96,7 +97,8 @@ async def save(request: Request) -> Response:
         if version != workflow.revision:
             return await _conflict(request, workflow, text, version)
         if not form.apply or not changes:
-            return _form(request, workflow, text, version, changes=changes)
+            dropped = await dropped_state(request.services, workflow.owner_id, definition)
+            return _form(request, workflow, text, version, changes=changes, dropped=dropped)
         stored_as = await edit_workflow(
             request.services, request.who, workflow.id, definition, text, version, request.origin
         )
@@ -148,6 +150,7 @@ def _form(
     theirs: Diff | None = None,
     secret: bool = False,
     same: bool = False,
+    dropped: Sequence[str] = (),
     status: int = 200,
 ) -> Response:
     return page(
@@ -162,5 +165,6 @@ def _form(
         theirs=theirs,
         secret=secret,
         same=same,
+        dropped=dropped,
         nothing=_("Nothing is changed."),
     )

@@ -117,7 +117,8 @@ def _put_versions(found: Any) -> None:
 def rollback(invocation: Invocation, workflow: str, to: int) -> None:
     """Apply what an earlier version said, as the next version. Running executions keep theirs."""
     done = invocation.perform(workflows.roll_back_workflow, workflow=workflow, to=to)
-    put_answer(invocation.json, done, put_fields)
+    applying.say_warnings(done)
+    put_answer(invocation.json, done, applying.put_one)
 
 
 @workflow_command.command("state")

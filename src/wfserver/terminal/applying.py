@@ -172,9 +172,15 @@ def apply_all(perform: Perform, owner: str, texts: Sequence[Written]) -> list[An
                 if len(failed) == len(left):
                     raise
         left = failed
-    for warning in (text for one in done.values() for text in one.get("warnings", ())):
-        say(f"warning: {warning}", err=True)
+    for one in done.values():
+        say_warnings(one)
     return [done[one.text.source] for one in texts]
+
+
+def say_warnings(done: Mapping[str, Any]) -> None:
+    """Print the warnings of an applied definition to stderr."""
+    for warning in done.get("warnings", ()):
+        say(f"warning: {warning}", err=True)
 
 
 def _located(perform: Perform, operation: Any, owner: str, one: Written) -> Any:

@@ -12,6 +12,7 @@ from wfcore.model.access import Permission
 from wfcore.model.workflow import Definition, Variable
 from wfcore.rules.definition import changes
 from wfcore.usecases.workflows import workflows
+from wfcore.usecases.workflows.state import set_state
 from wfserver.definitions.read import checked
 
 from .conftest import Site
@@ -177,6 +178,21 @@ def test_who_is_overtaken_while_it_is_stored_overwrites_nothing(
     lost = reader.post(f"/workflows/{id}/edit", text=his, version="1", apply="1")
     assert (lost.status_code, *form_of(lost.text)) == (409, his, "2")
     assert '<span class="plus">+    source: &#34;echo ann&#34;' in lost.text
+
+
+def test_the_editor_says_which_state_it_drops(edited: Site):
+    """Before it is applied, by name; a value of another type is a mistake with its line. SV-5."""
+    text = changed("steps:", "state:\n  cursor: {type: string}\nsteps:")
+    id = applied(edited, text)
+    edited.do(set_state(edited.world.services, None, id, {"cursor": "c"}))
+    reader = Reader(edited)
+    form = {"version": "1", "text": WRITTEN}
+    shown = reader.post(f"/workflows/{id}/edit", **form)
+    assert "applying drops their values: cursor" in text_of(shown)
+    other = {**form, "text": changed("string", "array", text), "apply": "1"}
+    refused = reader.post(f"/workflows/{id}/edit", **other)
+    assert (refused.status_code, "its stored value is not an array" in refused.text) == (400, True)
+    assert reader.post(f"/workflows/{id}/edit", **form, apply="1").status_code == 303
 
 
 def test_comments_alone_make_no_version(edited: Site):

@@ -141,8 +141,11 @@ async def export_workflow(at: Operator, workflow: str, version: int | None = Non
 async def roll_back_workflow(at: Operator, workflow: str, to: int) -> Answer:
     """Apply what version `to` said as the next version."""
     found = (await lookup.workflow(at.services, workflow)).workflow
+    _, wanted, _ = await browsing.read_version(at.services, None, found.id, to)
+    dropped = await dropped_state(at.services, found.owner_id, wanted.definition)
     applied = await versions.roll_back_workflow(at.services, found.id, to, at.origin)
-    return {"id": applied.id, "name": applied.name, "version": applied.revision}
+    done: Answer = {"id": applied.id, "name": applied.name, "version": applied.revision}
+    return {**done, "warnings": [dropped_text(dropped)]} if dropped else done
 
 
 async def read_state(at: Operator, workflow: str) -> Answer:
