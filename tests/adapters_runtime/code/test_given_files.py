@@ -19,6 +19,7 @@ from adapters_runtime.code.runner import CodeStepRunner
 from adapters_runtime.sandbox.isolation.config import LADDER, NAMESPACE, PROCESS
 from adapters_runtime.sandbox.isolation_level import Isolation
 from adapters_store.files import LocalFiles
+from adapters_store.objects import PART, ObjectFiles
 from wfcore.errors import StoreUnavailable
 from wfcore.model.execution import Artifact
 from wfcore.model.workflow import CodeStep, Language
@@ -309,3 +310,14 @@ def _threads() -> InThread:
         return await asyncio.to_thread(work)
 
     return in_thread
+
+
+async def test_another_machine_reads_the_same_from_a_bucket(bucket: str, tmp_path: Path) -> None:
+    """What one machine left, a runner with a folder of its own reads, in parts too. FI-2."""
+    large = os.urandom(PART + 1)
+    left = await stored(ObjectFiles(bucket), {"a.csv": b"1,2\n", "large.bin": large})
+    runner = CodeStepRunner(tmp_path / "steps", ObjectFiles(bucket), lambda: "art")
+    source = 'cd "$WF_FILES/fetch"; cat a.csv; sha256sum < large.bin'
+    end = await runner.run(job(source, folder_of("fetch", left)), _silent)
+    assert end.output == f"1,2\n{sha256(large).hexdigest()}  -"
+    await runner.close()
