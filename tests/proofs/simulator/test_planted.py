@@ -15,6 +15,7 @@ from wfcore.testing.simulator import (
 from . import (
     planted,
     planted_bounds,
+    planted_mails,
     planted_requests,
     planted_reviews,
     planted_starts,
@@ -93,6 +94,9 @@ PLANTS: tuple[tuple[Plant, set[str]], ...] = (
     (planted_reviews.a_failure_is_the_end, {"never told"}),
     (planted_reviews.the_next_stage_is_not_told, {"never told"}),
     (planted_reviews.notices_in_a_unit_of_their_own, {"never told"}),
+    (planted_mails.the_cancelled_get_mail, {"mailed in vain"}),
+    (planted_mails.mails_are_lost, {"never mailed"}),
+    (planted_mails.the_taken_goes_out_again, {"mailed twice", "mailed in vain"}),
     (planted_starts.timer_fires_before_it_goes, {"started twice"}),
     (planted_starts.timers_in_a_unit_of_their_own, {"completion forgotten", "no end"}),
     (planted_starts.timer_id_by_chance, {"started twice"}),

@@ -81,6 +81,13 @@ _AP_36 = Law(
     "one voice, what the approver may not do the other may not either, and history and audit "
     "say so.",
 )
+_ML_1 = Law(
+    "ML-1",
+    "A `mail` step writes its mail as a due row in the unit in which it begins, then waits "
+    "as a delay does. It ends in the unit that records the mail server's answer: completed "
+    "if the message was taken for anybody, failed after a refusal, after the last attempt, "
+    "or where no mail is set up. All attempts have one `Message-ID`; a redrive has another.",
+)
 LAWS: Mapping[str, Law] = {
     "after the end": _EX_9,
     "another answer": Law(
@@ -198,6 +205,12 @@ LAWS: Mapping[str, Law] = {
         "If `escalate` says so and nobody has decided `after` that time, the accounts `to` are "
         "asked, too, exactly once, over any restart.",
     ),
+    "mailed in vain": Law(
+        "ML-3",
+        "A mail that was not handed over is dropped once its step does not wait for it any more.",
+    ),
+    "mailed twice": _ML_1,
+    "never mailed": _ML_1,
     "never told": Law(
         "NT-1",
         "A notice is written in the unit of the fact that it tells; its id is made of fact, "

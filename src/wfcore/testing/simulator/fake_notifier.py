@@ -10,14 +10,18 @@ from typing import Any
 from zlib import crc32
 
 from wfcore.memory.disk import Rows
-from wfcore.memory.tables import ACCOUNTS, APPROVALS, NOTICES
+from wfcore.memory.tables import ACCOUNTS, APPROVALS, EXECUTIONS, NOTICES
 from wfcore.model.approval import Approval, ApprovalStatus
+from wfcore.model.execution import ReasonCode, StepStatus
 from wfcore.model.notice import Notice, NoticeKind, NoticeStatus
 from wfcore.ports.notices import Message, NotDelivered, NoticeRefused
 from wfcore.rules.auth.signed_links import keyring, read_personal_token
+from wfcore.rules.execution.mail import mail_id
+from wfcore.rules.execution.scope import name_of
 from wfcore.rules.notices.delivery import DELAYS
 from wfcore.rules.notices.facts import OPEN_QUESTIONS
 from wfcore.testing.simulator.calls import SimSchedulingPoint
+from wfcore.testing.simulator.generate_flows import MAIL
 from wfcore.testing.simulator.identities import email_of, emails_of, require
 from wfcore.testing.simulator.invariants import Tables
 from wfcore.time import EpochMs
@@ -26,10 +30,14 @@ from wfcore.usecases.notices.sending import Sending
 ASKS = frozenset({NoticeKind.APPROVAL_OPENED, NoticeKind.APPROVAL_VOIDED})
 TOLD = frozenset({NoticeStatus.SENT, NoticeStatus.DIGESTED, NoticeStatus.FAILED})
 MOST = len(DELAYS) + 1
+STEP_FAILED = ReasonCode.STEP_FAILED
 
 
 class FakeNotifier:
-    """Receives all notices. `closed`: the scheduler's turn in which each approval was decided."""
+    """
+    Receives all notices. `closed`: the scheduler's turn in which each approval was decided, and
+    each execution ended.
+    """
 
     def __init__(self, seed: int, key: bytes, closed: Mapping[str, int]) -> None:
         self.calm = False
@@ -38,6 +46,7 @@ class FakeNotifier:
         self._closed = closed
         self._taken: set[tuple[str, int]] = set()
         self._refused: set[str] = set()
+        self._recorded: set[str] = set()
         self._gate = SimSchedulingPoint(store=False)
 
     async def send(self, sending: Sending, begun: int) -> None:
@@ -57,6 +66,10 @@ class FakeNotifier:
         require(attempt not in self._taken, "told twice", f"{notice.id}.{notice.attempts}")
         for id in self._asked(message):
             require(self._closed.get(id, begun) >= begun, "told in vain", f"{id} by {notice.id}")
+        if notice.kind is NoticeKind.STEP_MAIL:
+            ended = self._closed.get(notice.subject, begun)
+            require(ended >= begun, "mailed in vain", f"{notice.subject} by {notice.id}")
+            require(notice.id not in self._recorded, "mailed twice", notice.id)
         draw = crc32(f"{self._seed} {attempt}".encode())
         if not self.calm and draw % 16 == 0:
             self._refused.add(notice.id)
@@ -64,6 +77,10 @@ class FakeNotifier:
         if not self.calm and draw % 4 == 0:
             raise NotDelivered("the post is closed")
         self._taken.add(attempt)
+
+    def recorded(self, notice: Notice) -> None:
+        """Note that the store knows the end of *notice*."""
+        self._recorded.add(notice.id)
 
     def _asked(self, message: Message) -> Iterator[str]:
         """The ids of the open approvals in *message*."""
@@ -89,6 +106,7 @@ class FakeNotifier:
                 yield f"never told: {id} is SENT"
             if one.status is NoticeStatus.FAILED and not gave_up:
                 yield f"never told: {id} after {one.attempts} attempts"
+        yield from never_mailed(tables)
         asked = [one for one in notices.values() if one.kind in ASKS]
         written = {(one.subject, one.to) for one in asked}
         told = {(one.subject, one.to) for one in asked if one.status in TOLD}
@@ -103,6 +121,23 @@ class FakeNotifier:
                         yield f"never told: {email} of {approval.id}"
             elif _by_others(approval, tables[ACCOUNTS.name]) and approval.id not in facts:
                 yield f"never told: the decision of {approval.id}"
+
+
+def never_mailed(tables: Tables) -> Iterator[str]:
+    """The mail steps without a mail, and those that completed before their mail was taken. ML-1."""
+    notices: Mapping[Any, Notice] = tables[NOTICES.name]
+    for run in tables[EXECUTIONS.name].values():
+        for key, result in run.step_results.items():
+            kept = result.started_at < run.accepted_at
+            if name_of(key) != MAIL or kept or not result.attempts:
+                continue
+            mail = notices.get(mail_id(run.id, key, result.attempts))
+            refused = result.status is StepStatus.FAILED and result.reason is STEP_FAILED
+            if mail is None and not refused:
+                yield f"never mailed: {run.id}/{key}"
+            done = result.status is StepStatus.COMPLETED
+            if done and mail is not None and mail.status is not NoticeStatus.SENT:
+                yield f"never mailed: {run.id}/{key} completed, its mail is {mail.status}"
 
 
 def awaited(approval: Approval, accounts: Rows) -> set[str]:

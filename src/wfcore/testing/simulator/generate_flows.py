@@ -11,6 +11,8 @@ from wfcore.testing.simulator.seed_data import DAN, PEOPLE
 NOBODY = "nobody's"
 """The tag of an execution that no client started."""
 ANN, BOB, CYD = (who.account.email for who in PEOPLE)
+MAIL = "mailed"
+"""The name of the steps that send mail."""
 VARIABLES: JsonObject = {
     "tag": {"type": "string", "default": NOBODY},
     "yes": {"type": "boolean", "default": True},
@@ -29,7 +31,24 @@ def flows_from(random: Random, doings: Sequence[str] = DOINGS) -> tuple[JsonObje
     count = random.choice((1, 2, 2, 3))
     child = f"flow {count - 1}" if count > 1 else None
     flows = [_flow(random, number, child, doings) for number in range(count)]
-    return tuple(_careful(flow, child if flow["name"] != child else None) for flow in flows)
+    careful = (_careful(flow, child if flow["name"] != child else None) for flow in flows)
+    return tuple(map(_with_mail, careful))
+
+
+def _with_mail(flow: JsonObject) -> JsonObject:
+    """
+    *flow*, perhaps with a last step that sends a mail. The random choices are seeded from *flow*,
+    so every other choice in a world stays the same.
+    """
+    random = Random(f"{flow} mail")  # noqa: S311 - chance for worlds, not for secrets
+    steps = flow["steps"]
+    if random.random() < 0.85 or not isinstance(steps, list):
+        return flow
+    mail: dict[str, Any] = {"name": MAIL, "kind": "mail", "to": [ANN, BOB], "subject": "s"}
+    mail |= {"body": "b", "timeout": random.choice((9_000, 90_000))}
+    if random.random() < 0.3:
+        mail["continueOnError"] = True
+    return {**flow, "steps": [*steps, mail]}
 
 
 def _careful(flow: JsonObject, child: str | None) -> JsonObject:

@@ -71,7 +71,7 @@ class WorldFacts(Protocol):
 class Invariants:
     """
     Implements `memory.disk.Watch` and `runner.StepObserver`. *places*: how many executions a worker
-    may hold. `closed`: the turn in which each approval was decided.
+    may hold. `closed`: the turn in which each approval was decided, and each execution ended.
     """
 
     def __init__(self, places: int, court: WorldFacts) -> None:
@@ -90,6 +90,9 @@ class Invariants:
                 check(_After(tables, changes), before, after)
         for id, approval in changes.get(APPROVALS.name, {}).items():
             if approval is not None and approval.status is not ApprovalStatus.PENDING:
+                self.closed.setdefault(str(id), self._court.turn)
+        for id, run in changes.get(EXECUTIONS.name, {}).items():
+            if run is not None and run.status in EXECUTION.final:
                 self.closed.setdefault(str(id), self._court.turn)
         if EXECUTIONS.name in changes:
             self._no_place_too_many(tables, changes)

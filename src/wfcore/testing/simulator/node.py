@@ -7,6 +7,7 @@ from typing import Any, Protocol, cast
 from attrs import evolve
 
 from wfcore.errors import StoreUnavailable
+from wfcore.model.notice import NoticeStatus
 from wfcore.ports.notices import NotDelivered, Receipt
 from wfcore.ports.store import Store
 from wfcore.ports.system import Clock
@@ -173,7 +174,9 @@ class SimNode:
         except NotDelivered as failed:
             outcome = failed
         with suppress(StoreUnavailable):  # then it counts as failed, and is due again later
-            await settle_notice(self.services, sending, outcome)
+            settled = await settle_notice(self.services, sending, outcome)
+            if settled is not None and settled.status is NoticeStatus.SENT:
+                post.recorded(settled)
 
     async def _pause(self) -> int:
         due = await next_deadline(self.services)

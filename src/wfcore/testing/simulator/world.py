@@ -28,7 +28,7 @@ from wfcore.testing.simulator.extensions import (
 from wfcore.testing.simulator.fake_notifier import FakeNotifier
 from wfcore.testing.simulator.faults import FaultKind, FaultSource, InjectedFault, RecordedFaults
 from wfcore.testing.simulator.final_checks import unfinished, wrong
-from wfcore.testing.simulator.generate_flows import NOBODY
+from wfcore.testing.simulator.generate_flows import MAIL, NOBODY
 from wfcore.testing.simulator.invariants import Invariants
 from wfcore.testing.simulator.node import SimNode
 from wfcore.testing.simulator.ports import (
@@ -117,8 +117,10 @@ class World:
         self.expectations = Expectations()
         self.workflow_ids: Sequence[str] = ()
         self.webhook_ids: Sequence[str] = ()
-        self.services = self._services()
-        told, key = "'notify'" in repr(scenario.flows), self.services.signing_key
+        flows = repr(scenario.flows)
+        mails = f"'{MAIL}'" in flows
+        self.services = self._services(mails)
+        told, key = mails or "'notify'" in flows, self.services.signing_key
         self.post = FakeNotifier(scenario.seed, key, self.judge.closed) if told else None
         self.nodes = [SimNode(f"n{number + 1}", self) for number in range(scenario.nodes)]
         self._recipe = scenario
@@ -145,7 +147,7 @@ class World:
         gate = SimSchedulingPoint(store=True)
         return self._new_store(gate, self.disk, now=clock.service_now, ended=self.ended)
 
-    def _services(self) -> Services:
+    def _services(self, mails: bool) -> Services:
         clock = SimClock(self.machine)
         return Services(
             store=self.store_of(clock),
@@ -158,7 +160,7 @@ class World:
             templates=PathTemplates(),
             wakeup=SimWakeup(lambda hint: 0, lambda id: None, lambda id: None),
             signing_key=b"k" * 32,
-            policy=POLICY,
+            policy=evolve(POLICY, channels=frozenset({"mail"})) if mails else POLICY,
             calendar=SimCalendar(),
         )
 
