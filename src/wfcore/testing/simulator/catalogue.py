@@ -115,8 +115,8 @@ LAWS: Mapping[str, Law] = {
     ),
     "completion forgotten": Law(
         "CH-1",
-        "A chain starts exactly once for each completion of the workflow it waits for, and not "
-        "before its delay is over.",
+        "A chain starts exactly once for each end that it follows, by default each completion of "
+        "the workflow it waits for, and not before its delay is over.",
     ),
     "decided alone": Law(
         "EX-5",
