@@ -84,3 +84,8 @@ def groups_are_ignored(patch: pytest.MonkeyPatch) -> None:
 def room_is_only_looked_at(patch: pytest.MonkeyPatch) -> None:
     """With `onLimit: skip` two starts that both see room are both stored."""
     patch.setattr(writes, "require_room", lambda group, at_once: lambda overlay: None)
+
+
+def triggers_forget_their_inputs(patch: pytest.MonkeyPatch) -> None:
+    """A trigger starts its workflow without its inputs, as if it had none."""
+    patch.setattr(firing, "inputs_of", lambda spec, source, facts, render: {})

@@ -98,6 +98,7 @@ PLANTS: tuple[tuple[Plant, set[str]], ...] = (
     (planted_mails.mails_are_lost, {"never mailed"}),
     (planted_mails.the_taken_goes_out_again, {"mailed twice", "mailed in vain"}),
     (planted_starts.timer_fires_before_it_goes, {"started twice"}),
+    (planted_starts.triggers_forget_their_inputs, {"started without its inputs"}),
     (planted_starts.timers_in_a_unit_of_their_own, {"completion forgotten", "no end"}),
     (planted_starts.timer_id_by_chance, {"started twice"}),
     (planted_starts.groups_are_ignored, {"group too full"}),

@@ -166,6 +166,10 @@ LAWS: Mapping[str, Law] = {
         "the wall clock is set back, also over a restart, and no duration is negative.",
     ),
     "result changed": _EX_3,
+    "started without its inputs": Law(
+        "SH-12",
+        "The inputs of a trigger are evaluated as it fires; what does not fit starts nothing.",
+    ),
     "started twice": _EX_3,
     "taken away": _ST_4,
     "too many places": Law("ST-3", "A worker holds at most as many executions as it has slots."),

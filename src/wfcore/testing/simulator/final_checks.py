@@ -10,6 +10,7 @@ from wfcore.model.event import Event
 from wfcore.model.execution import Execution, ExecutionStatus, TriggerSource
 from wfcore.model.trigger import Chain, Timer, Trigger
 from wfcore.rules.execution.machine import EXECUTION
+from wfcore.rules.execution.scope import trigger_of
 from wfcore.rules.limits import REQUESTS
 from wfcore.rules.triggers.chain import keys_of
 from wfcore.testing.simulator.expectations import Expectations
@@ -137,12 +138,13 @@ def pending(tables: Tables) -> Iterator[str]:
 
 
 def broken_starts(tables: Tables) -> Iterator[str]:
-    """The surplus and missing starts, in words. CH-1, CH-3, SH-1."""
+    """The surplus, missing and wrong starts, in words. CH-1, CH-3, CH-6, SH-1, SH-12."""
     found = Counter(_causes(tables))
     for (trigger_id, cause), times in found.items():
         if times > 1:
             yield f"started twice: {trigger_id} for {cause}"
     triggers: Mapping[Any, Trigger] = tables[TRIGGERS.name]
+    yield from _without_inputs(tables, triggers)
     for trigger in triggers.values():
         if isinstance(trigger.spec, Chain):
             causes = [cause for id, cause in found if id == trigger.id]
@@ -159,9 +161,22 @@ def _wrong_chain(
         return
     runs: Mapping[Any, Execution] = tables[EXECUTIONS.name]
     for run in runs.values():
-        completed = run.status is ExecutionStatus.COMPLETED and trigger.watches in keys_of(run)
-        if completed and run.id not in causes and trigger.refusal is None:
+        followed = run.status in spec.on and trigger.watches in keys_of(run)
+        if followed and run.id not in causes and trigger.refusal is None:
             yield f"completion forgotten: {trigger.id} for {run.id}"
+
+
+def _without_inputs(tables: Tables, triggers: Mapping[Any, Trigger]) -> Iterator[str]:
+    """The executions that a trigger started without one of its inputs, which name the trigger."""
+    runs: Mapping[Any, Execution] = tables[EXECUTIONS.name]
+    for run in runs.values():
+        trigger = triggers.get(run.trigger_id)
+        if trigger is not None and run.redrive_of is None:
+            of = trigger_of(run)
+            expected = of["executionId"] or of["kind"]
+            for name in trigger.spec.inputs:
+                if run.variables.get(name) != expected:
+                    yield f"started without its inputs: {run.id} by {trigger.id}"
 
 
 def _causes(tables: Tables) -> Iterator[tuple[str, object]]:

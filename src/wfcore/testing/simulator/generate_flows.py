@@ -15,6 +15,7 @@ MAIL = "mailed"
 """The name of the steps that send mail."""
 VARIABLES: JsonObject = {
     "tag": {"type": "string", "default": NOBODY},
+    "of": {"type": "string", "default": ""},
     "yes": {"type": "boolean", "default": True},
     "no": {"type": "boolean", "default": False},
 }
@@ -158,7 +159,7 @@ def _flow(random: Random, number: int, child: str | None, doings: Sequence[str])
     _ask_people(steps, Random(f"{steps} people"))  # noqa: S311 - as above
     flow: dict[str, Any] = {"name": f"flow {number}", "variables": VARIABLES, "steps": steps}
     if number and random.random() < 0.75:
-        flow["triggers"] = _triggers(random, number)
+        flow["triggers"] = _with_inputs(_triggers(random, number))
     if random.random() < 0.25:
         flow["concurrency"] = {
             "limit": random.choice((1, 2)),
@@ -211,6 +212,22 @@ def _triggers(random: Random, number: int) -> Sequence[JsonObject]:
     if random.random() < 0.4:
         chain["maxRuns"] = random.choice((1, 2))
     return [chain]
+
+
+def _with_inputs(triggers: Sequence[JsonObject]) -> Sequence[JsonObject]:
+    """
+    *triggers* with inputs, and with further ends for some chains. The chance is separate, so that
+    no other part of a world changes.
+    """
+    random = Random(f"{triggers} inputs")  # noqa: S311 - chance for worlds, not for secrets
+    made: list[JsonObject] = []
+    for one in triggers:
+        is_schedule = one["kind"] == "SCHEDULE"
+        of = "{{ trigger.kind }}" if is_schedule else "{{ trigger.executionId }}"
+        ends = {"on": random.choice((["FAILED"], ["COMPLETED", "FAILED", "CANCELLED"]))}
+        more: JsonObject = ends if not is_schedule and random.random() < 0.4 else {}
+        made.append({**one, **more, "inputs": {"of": of}})
+    return made
 
 
 def _step(random: Random, name: str, doings: Sequence[str]) -> dict[str, Any]:
