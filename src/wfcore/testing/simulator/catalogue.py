@@ -168,7 +168,10 @@ LAWS: Mapping[str, Law] = {
     "result changed": _EX_3,
     "started without its inputs": Law(
         "SH-12",
-        "The inputs of a trigger are evaluated as it fires; what does not fit starts nothing.",
+        "The inputs of a trigger are templates over `trigger` and `state`, evaluated as it "
+        "fires. What the text shows to be wrong is refused when the definition is applied; "
+        "inputs that do not fit at the fire start nothing, are not tried again, are audited, "
+        "told to the owner and shown with the trigger, and count as a failure and not as a run.",
     ),
     "started twice": _EX_3,
     "taken away": _ST_4,
