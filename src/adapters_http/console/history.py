@@ -33,11 +33,11 @@ _SAID = {
 }
 
 
-def said(kind: EventKind, who: str | None) -> tuple[str, str, str]:
+def said(kind: EventKind, who: str | None) -> tuple[str, str, str | None]:
     """
-    The icon of an event, and its sentence before and after the name of the step. *who*: the person
-    of a decision.
+    The icon of an event, and its sentence before and after the name of the step; None for a
+    sentence that names no step. *who*: the person of a decision.
     """
     icon, text = _SAID[kind]
-    before, _step, after = _(text).replace("{who}", who or _("Nobody in time")).partition("{step}")
-    return icon, before, after
+    before, step, after = _(text).replace("{who}", who or _("Nobody in time")).partition("{step}")
+    return icon, before, after if step else None

@@ -3,10 +3,12 @@
 import re
 from itertools import pairwise
 
+from adapters_http.console.history import said
 from adapters_http.console.log import coloured
 from adapters_http.console.overview import nice_step
 from adapters_http.console.places import places_for
 from tests.support.http_world import code
+from wfcore.model.event import EventKind
 from wfcore.model.workflow import Branch, ParallelStep
 from wfcore.rules.definition.flow import lay_out_for_page
 from wfcore.usecases.accounts import accounts
@@ -81,3 +83,11 @@ def test_a_wide_flow_runs_from_left_to_right():
     assert all(b - a >= wide.boxes[0].height for a, b in pairwise(tops))
     assert all(box.x > 0 and box.x + box.width < wide.width for box in wide.boxes)
     assert all(box.y > 0 and box.y + box.height < wide.height for box in wide.boxes)
+
+
+def test_every_event_has_a_sentence():
+    """An icon and words for each kind; the step stands where the sentence names one."""
+    found = {kind: said(kind, "ann@example.org") for kind in EventKind}
+    assert found[EventKind.STEP_STARTED] == ("start", "", " began")
+    assert found[EventKind.EXECUTION_INTERRUPTED][2] is None
+    assert said(EventKind.APPROVAL_REJECTED, None)[1] == "Nobody in time rejected "
