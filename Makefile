@@ -20,7 +20,7 @@ define install
 	@$(PIP) install $(if $(LOCKED),--no-deps --no-build-isolation -e .,-e '.[$(2)]' $(3:%=--group %))
 endef
 
-.PHONY: help trace up test proofs check lint types layers format bench surface docs deep bars chaos storm power-cuts mutation tables clean
+.PHONY: help trace up test proofs check lint types layers format bench surface docs deep bars chaos storm power-cuts mutation scopes tables clean
 .PHONY: debian image upgrade profile shots tour client clients generated lowest newest between lock release
 
 ##@ Run it
@@ -47,7 +47,7 @@ PROOFS := tests/proofs/kills tests/proofs/simulator tests/system/scenarios/test_
   tests/system/scenarios/test_processes.py tests/system/scenarios/test_concurrency.py tests/system/scenarios/test_metrics.py \
   tests/wfserver/test_check.py tests/wfserver/test_cli_bucket.py tests/wfserver/test_cli_move.py tests/wfserver/test_seal.py
 # Some of each kind, few times, in a third of that: what CI runs (decision 236). Bugs are not planted, and not every page is tried.
-SOME := tests/proofs/kills/test_kill_loop.py tests/proofs/kills/test_shared_kill_loop.py tests/proofs/simulator/test_worlds.py tests/proofs/simulator/test_own.py tests/system/scenarios/test_fault.py \
+SOME := tests/proofs/kills/test_kill_loop.py tests/proofs/kills/test_shared_kill_loop.py tests/proofs/simulator/test_worlds.py tests/proofs/simulator/test_own.py tests/proofs/simulator/test_exploration.py tests/system/scenarios/test_fault.py \
   tests/system/scenarios/test_stopping.py tests/system/scenarios/test_restarts.py tests/system/scenarios/test_two_servers.py tests/system/scenarios/test_processes.py tests/system/scenarios/test_concurrency.py \
   tests/proofs/durability/test_power_cuts.py tests/proofs/durability/test_flushes.py::test_nothing_is_answered_before_it_is_flushed tests/proofs/escapes \
   tests/adapters_runtime/code/test_leaks.py tests/system/nodes/test_bucket.py tests/system/nodes/test_nats.py tests/system/deploy/test_rolling_upgrade.py \
@@ -125,6 +125,10 @@ deep: client               ## properties, worlds, kills and leaks with many more
 	PG_KILL_ROUNDS=20 LOST_ANSWERS=200 MOVE_EXAMPLES=200 $(BIN)/pytest -q tests/proofs/kills/test_shared_kill_loop.py \
 	  tests/system/nodes/test_faults.py tests/adapters_store/test_moving.py
 	SCENARIOS_STORE=postgres $(BIN)/pytest -q -n $(WORKERS) --dist worksteal tests/system/scenarios
+
+scopes: .venv/.dev         ## every state of every small world of the simulator; writes the table of docs/simulator.md (long)
+	SCOPES=1 $(BIN)/pytest -q tests/proofs/simulator/test_exploration.py
+	cd tools && ../$(BIN)/python -m wfdocs.scopes
 
 generated: .venv/.dev      ## clients in four languages: generated, type-checked; linters of the API
 	.ci/clients

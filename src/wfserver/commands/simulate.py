@@ -43,7 +43,14 @@ from wfserver.terminal.output import console
     "--replay",
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
     metavar="FILE",
-    help="Play one kept world instead, and show all of its trace.",
+    help="Play one kept world or path instead, and show all of its trace.",
+)
+@click.option(
+    "--exhaustive",
+    is_flag=False,
+    flag_value="list",
+    metavar="[SCOPE]",
+    help="Visit every state of a small world instead; without SCOPE, list these worlds.",
 )
 @pass_invocation
 def simulate_command(
@@ -53,12 +60,13 @@ def simulate_command(
     failures: int,
     keep: Path | None,
     replay: Path | None,
+    exhaustive: str | None,
 ) -> int:
     """
     Play small worlds of nodes that crash, stores that fail and clients that race, in virtual
     time, and judge every change of the store. Exit status 1: a promise was broken.
     """
-    campaign = Campaign(worlds, seed, failures, keep, replay, invocation.json)
+    campaign = Campaign(worlds, seed, failures, keep, replay, invocation.json, exhaustive)
     return campaign.run(click.echo, _progress)
 
 

@@ -18,6 +18,8 @@ from attrs import frozen
 from wfcore.errors import InvalidInput
 from wfcore.testing.simulator.campaign import BrokenWorld, CampaignSummary, simulate
 from wfcore.testing.simulator.catalogue import law_of
+from wfcore.testing.simulator.exploration import ReplayedPath
+from wfcore.testing.simulator.exploration.report import LIST, ScopeReport, replayed
 from wfcore.testing.simulator.scenario import WorldScenario
 from wfcore.testing.simulator.shrink import shrink_scenario
 from wfcore.testing.simulator.trace_summary import summarize_trace
@@ -35,7 +37,10 @@ def quietly(worlds: int) -> AbstractContextManager[Callable[[CampaignSummary], N
 
 @frozen
 class Campaign:
-    """A campaign to play: the kept world *replay*, or else *worlds* worlds from *seed* on."""
+    """
+    A campaign to play: the kept world or path *replay*, or the scope *exhaustive*, or else *worlds*
+    worlds from *seed* on.
+    """
 
     worlds: int = 500
     seed: int = 1
@@ -43,12 +48,15 @@ class Campaign:
     keep: Path | None = None
     replay: Path | None = None
     as_json: bool = False
+    exhaustive: str | None = None
 
     def run(self, say: Say, progress: Progress = quietly) -> int:
         """
         Play the campaign and report to *say*; return the exit status. Raises `InvalidInput` if the
-        file *replay* is no kept world.
+        file *replay* is no kept world or path, and for an unknown scope.
         """
+        if self.exhaustive is not None:
+            return ScopeReport(self.exhaustive, self.keep, self.as_json).run(say)
         if self.replay is not None:
             return self._replayed(self.replay, say)
         started = time.process_time()
@@ -66,19 +74,25 @@ class Campaign:
 
     def _replayed(self, file: Path, say: Say) -> int:
         try:
-            scenario = WorldScenario.from_json(file.read_text())
+            text = file.read_text()
+            kept = json.loads(text)
+            played: WorldResult | ReplayedPath
+            if "path" in kept:
+                played, name = replayed(kept), {"scope": kept["scope"]}
+            else:
+                scenario = WorldScenario.from_json(text)
+                played, name = play(scenario, traced=True), {"seed": scenario.seed}
         except (ValueError, KeyError, TypeError) as error:
             raise InvalidInput("--replay", f"{file} is no kept world: {error!r}") from None
-        played = play(scenario, traced=True)
         if self.as_json:
-            say(json.dumps({"seed": scenario.seed, **_broken(played)}, indent=2))
+            say(json.dumps({**name, **_broken(played)}, indent=2))
         else:
             promise = [f"the promise: {law_of(played.broken)}"] if played.broken else []
             say("\n".join([*played.trace, *promise]))
         return 1 if played.broken else 0
 
 
-def _broken(played: WorldResult) -> dict[str, Any]:
+def _broken(played: WorldResult | ReplayedPath) -> dict[str, Any]:
     law = law_of(played.broken)
     promise = {"id": law.id, "sentence": law.sentence} if played.broken else None
     return {"broken": played.broken, "promise": promise, "trace": list(played.trace)}
@@ -165,6 +179,7 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument("--failures", type=_at_least(1), default=1, metavar="N")
     parser.add_argument("--keep", type=Path, metavar="DIR", help="keep failing worlds here")
     parser.add_argument("--replay", type=Path, metavar="FILE", help="play one kept world instead")
+    parser.add_argument("--exhaustive", nargs="?", const=LIST, metavar="SCOPE")
     parser.add_argument("--json", action="store_true", dest="as_json")
     try:
         return Campaign(**vars(parser.parse_args(arguments))).run(print)

@@ -46,6 +46,16 @@ class SimClock:
         self._machine = machine
         self._known = self.remembered() or HeldTime.started(machine.wall(), machine.steady())
 
+    @property
+    def known(self) -> HeldTime:
+        """The times that this process knows."""
+        return self._known
+
+    def restart(self, known: HeldTime | None) -> None:
+        """Go on as a process that has *known*, or that starts now."""
+        machine = self._machine
+        self._known = known or HeldTime.started(machine.wall(), machine.steady())
+
     def remembered(self) -> HeldTime | None:
         """The times that an earlier process of this machine kept."""
         return self._machine.known

@@ -62,6 +62,19 @@ def _told(job: Job) -> list[str]:
     return (told or "ok 0").split()
 
 
+def end_of(job: Job, worker: str) -> StepEnd:
+    """The end of an attempt that *worker* ran in time."""
+    verb, *numbers = _told(job)
+    if verb == "fail" or (verb == "flaky" and job.attempt <= int(numbers[0])):
+        return StepEnd(error=f"attempt {job.attempt} failed")
+    output: JsonObject = {"attempt": job.attempt, "fence": job.fence, "by": worker}
+    if verb != "counts" or isinstance(job, AiJob):
+        return StepEnd(output)
+    seen: Any = job.context["state"]
+    last: list[Json] = [job.execution_id, job.step_name, job.attempt]
+    return StepEnd({**output, COUNTED: last}, state={"count": seen["count"] + 1, "last": last})
+
+
 class SimRunner:
     """Implements `StepRunner` and `JobRunner` of `wfcore.ports.runtime` for one process."""
 
@@ -101,14 +114,7 @@ class SimRunner:
             await sleep(job.step.timeout_ms)
             return StepEnd(error="took too long", timed_out=True)
         await sleep(ms)
-        if verb == "fail" or (verb == "flaky" and job.attempt <= int(numbers[0])):
-            return StepEnd(error=f"attempt {job.attempt} failed")
-        output: JsonObject = {"attempt": job.attempt, "fence": job.fence, "by": self._worker}
-        if verb != "counts" or isinstance(job, AiJob):
-            return StepEnd(output)
-        seen: Any = job.context["state"]
-        last: list[Json] = [job.execution_id, job.step_name, job.attempt]
-        return StepEnd({**output, COUNTED: last}, state={"count": seen["count"] + 1, "last": last})
+        return end_of(job, self._worker)
 
     def languages(self) -> Mapping[Language, LanguageState]:
         """Every language is available."""
