@@ -1,9 +1,11 @@
 """
-Explores every scope of the simulator, with and without the reduction, and writes the table.
+Explores the scopes of the simulator, with and without the reduction, and writes the table.
 
-This takes long, so `make tables` does not do it: `make scopes`.
+This takes long, so `make tables` does not do it: `make scopes`, or `python -m wfdocs.scopes NAME …`
+for some scopes alone.
 """
 
+import sys
 from pathlib import Path
 
 from wfcore.testing.simulator.exploration import SCOPES, Exploration, explore
@@ -11,7 +13,7 @@ from wfdocs.markdown import code, table
 
 PAGE = Path(__file__).parents[2] / "docs" / "simulator.md"
 BEGIN, END = "<!-- scopes -->\n", "<!-- end of scopes -->\n"
-MOST = 60_000
+MOST = 15_000
 """The number of states at which a measurement without the reduction stops."""
 
 
@@ -25,7 +27,7 @@ def _counts(found: Exploration) -> tuple[str, str]:
 def main() -> None:
     """Write the table into the page."""
     rows = []
-    for scope in SCOPES.values():
+    for scope in [SCOPES[name] for name in sys.argv[1:] or SCOPES]:
         reduced, whole = explore(scope), explore(scope, reduced=False, most=MOST)
         if not reduced.complete:
             raise SystemExit(f"{scope.name}: {reduced.broken}")
