@@ -90,6 +90,7 @@ from wfcore.model.work import CodeStep as CodeStep
 from wfcore.model.work import Concurrency as Concurrency
 from wfcore.model.work import Language as Language
 from wfcore.model.work import Listen as Listen
+from wfcore.model.work import MailStep as MailStep
 from wfcore.model.work import Needs as Needs
 from wfcore.model.work import OnExceeded as OnExceeded
 from wfcore.model.work import OnInterrupt as OnInterrupt

@@ -88,6 +88,14 @@ _ML_1 = Law(
     "if the message was taken for anybody, failed after a refusal, after the last attempt, "
     "or where no mail is set up. All attempts have one `Message-ID`; a redrive has another.",
 )
+_SV_3 = Law(
+    "SV-3",
+    "The JSON object that a code step writes to `WF_STATE` is taken in the transaction that "
+    "stores its result COMPLETED, and in no other case. It is merged, name by name, and null "
+    "puts a name back to its default. A name that is not declared, another type, more than 64 "
+    "KiB of JSON in a value or 1 MiB in all of them fails the step by name. Of two writers of "
+    "a name the later commit counts.",
+)
 LAWS: Mapping[str, Law] = {
     "after the end": _EX_9,
     "another answer": Law(
@@ -166,6 +174,7 @@ LAWS: Mapping[str, Law] = {
         "the wall clock is set back, also over a restart, and no duration is negative.",
     ),
     "result changed": _EX_3,
+    "result without state": _SV_3,
     "started without its inputs": Law(
         "SH-12",
         "The inputs of a trigger are templates over `trigger` and `state`, evaluated as it "
@@ -174,6 +183,7 @@ LAWS: Mapping[str, Law] = {
         "told to the owner and shown with the trigger, and count as a failure and not as a run.",
     ),
     "started twice": _EX_3,
+    "state without result": _SV_3,
     "taken away": _ST_4,
     "too many places": Law("ST-3", "A worker holds at most as many executions as it has slots."),
     "too many rounds": Law(
