@@ -37,6 +37,7 @@ STATUS: Mapping[type[Exception], int] = {
     errors.Unauthenticated:   401,
     errors.AccountBlocked:    403,
     errors.Forbidden:         403,
+    errors.PasskeyAwaited:    403,
     errors.Unvouched:         403,
     errors.NotFound:          404,
     NoSuchPath:               404,

@@ -8,9 +8,13 @@ from wfcore.model.access import LoginLink as LoginLink
 from wfcore.model.access import NamedSecret as NamedSecret
 from wfcore.model.access import Session as Session
 from wfcore.model.access import SignOnTerms as SignOnTerms
+from wfcore.model.access import SpentNonce as SpentNonce
 from wfcore.model.access import Tier as Tier
 from wfcore.model.access import Visitor as Visitor
 from wfcore.model.access import Window as Window
+from wfcore.model.passkey import Assertion as Assertion
+from wfcore.model.passkey import Passkey as Passkey
+from wfcore.rules.auth.passkeys import Nonce as Nonce
 from wfcore.usecases.accounts.accounts import create_account as create_account
 from wfcore.usecases.accounts.accounts import delete_secret as delete_secret
 from wfcore.usecases.accounts.accounts import list_accounts as list_accounts
@@ -26,6 +30,9 @@ from wfcore.usecases.accounts.keys import list_keys as list_keys
 from wfcore.usecases.accounts.keys import read_key as read_key
 from wfcore.usecases.accounts.keys import revoke_key as revoke_key
 from wfcore.usecases.accounts.keys import rotate_key as rotate_key
+from wfcore.usecases.accounts.passkeys import Confirmed as Confirmed
+from wfcore.usecases.accounts.passkeys import list_passkeys as list_passkeys
+from wfcore.usecases.accounts.passkeys import remove_passkey as remove_passkey
 from wfcore.usecases.accounts.sessions import SignedIn as SignedIn
 from wfcore.usecases.accounts.sessions import end_session as end_session
 from wfcore.usecases.accounts.sessions import end_sessions as end_sessions

@@ -52,6 +52,17 @@ class Unauthenticated(WfError):
 
 
 @define
+class PasskeyAwaited(WfError):
+    """
+    The password is right, and the account asks for a passkey as well. `account_id`: for the page
+    that asks for it.
+    """
+
+    says: ClassVar[str] = "This account also needs its passkey; sign in on the page"
+    account_id: str
+
+
+@define
 class AccountBlocked(WfError):
     """The key owner's account is disabled or locked."""
 
@@ -68,6 +79,19 @@ class Forbidden(WfError):
 
     def __str__(self) -> str:
         return self.message
+
+
+@define
+class PasskeyNeeded(Forbidden):
+    """The deed needs a passkey, which this way of doing it cannot have. `message` says where."""
+
+
+@define
+class NotConfirmed(Forbidden):
+    """A confirmation by a passkey does not count. `message` says what does not fit."""
+
+    def __str__(self) -> str:
+        return f"The passkey does not confirm this: {self.message}"
 
 
 @define

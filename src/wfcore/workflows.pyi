@@ -1,3 +1,4 @@
+from wfcore.model.review import Assurance as Assurance
 from wfcore.model.trigger import Chain as Chain
 from wfcore.model.trigger import Pause as Pause
 from wfcore.model.trigger import Refusal as Refusal

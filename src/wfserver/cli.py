@@ -27,6 +27,7 @@ COMMANDS = {
     "compact": "Give unused room of the database back, beside a server.",
     "account": "Accounts: create, set, list, delete.",
     "login": "A link that signs an account in at the console, once.",
+    "passkey": "Passkeys of accounts: list, remove.",
     "session": "Console sessions: list, end.",
     "key": "API keys: create, rotate, revoke, list.",
     "secret": "Named secrets for the steps that list them: set, list, delete.",

@@ -16,6 +16,7 @@ from adapters_http.config import Login
 from adapters_runtime.cron import CronCalendar
 from adapters_runtime.engine.wakeups import SharedWakeups, Wakeups
 from adapters_runtime.expressions.templates import MiniJinjaTemplates
+from adapters_runtime.passkeys import WebAuthnPasskeys
 from adapters_runtime.passwords import Argon2Passwords
 from adapters_runtime.system import StoreTime, SystemClock, SystemIds, SystemTokens
 from adapters_store import Opened, open_store, storage_around
@@ -89,6 +90,7 @@ async def open_system(
             "ids": SystemIds(settings.cell),
             "tokens": SystemTokens(),
             "passwords": Argon2Passwords(),
+            "passkeys": WebAuthnPasskeys(),
             "offload": asyncio.to_thread,
             "templates": MiniJinjaTemplates(),
             "wakeup": wakeup,

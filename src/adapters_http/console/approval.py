@@ -22,7 +22,7 @@ from adapters_http.request import Request
 from wfcore.errors import NotFound, SignInFirst
 from wfcore.model.access import Caller
 from wfcore.model.approval import Approval, ApprovalStatus, DecisionSource, HistoryEntry
-from wfcore.model.workflow import Column
+from wfcore.model.workflow import Assurance, Column
 from wfcore.rules.approval.agreement import items_hash
 from wfcore.rules.approval.machine import approvers_now, has_assented, voided_by
 from wfcore.rules.approval.review import CellChange, changes_of, review_rows
@@ -109,6 +109,7 @@ async def approval_page(
         rejects=found.rejects,
         delegates=found.delegates,
         notice=notice,
+        to_sign=_signs(request, found),
         wrong=wrong,
         delegation_notice=await _delegation_notice(request, approval),
         comment=comment,
@@ -178,6 +179,13 @@ def barred_from(request: Request, found: Review) -> str | None:
             "You have agreed to these rows. Others must agree, too; changing rows starts anew."
         )
     return found.barred and _(found.barred)
+
+
+def _signs(request: Request, found: Review) -> bool:
+    """Whether the reader can approve here, and a passkey must confirm that. SR-1."""
+    asks = found.approval.assurance is Assurance.PASSKEY
+    is_open = found.approval.status is ApprovalStatus.PENDING
+    return asks and is_open and barred_from(request, found) is None
 
 
 def _is_mine(approval: Approval, who: Caller) -> bool:

@@ -13,15 +13,30 @@ from starlette.responses import Response
 
 from adapters_http.console.approval import DELEGATED, approval_page, approval_path, reason_too_late
 from adapters_http.console.formats import field_text, read_date, read_decimal
+from adapters_http.console.forms import ConfirmedBody
 from adapters_http.console.language import _
+from adapters_http.console.passkeys import (
+    answer_in,
+    confirmed_in,
+    confirming_page,
+    problem_of,
+    source_of,
+)
 from adapters_http.console.paths import see_other
 from adapters_http.console.review_rows import state_view
 from adapters_http.json_text import dump_json
 from adapters_http.request import Request
-from wfcore.errors import AlreadyDecided, Forbidden, InvalidInput, ItemsChanged, NoMoreRevisions
-from wfcore.model.approval import Approval, DecisionSource, Verdict
+from wfcore.errors import (
+    AlreadyDecided,
+    Forbidden,
+    InvalidInput,
+    ItemsChanged,
+    NoMoreRevisions,
+    NotConfirmed,
+)
+from wfcore.model.approval import Approval, Verdict
 from wfcore.model.json import Json
-from wfcore.model.workflow import ColumnType
+from wfcore.model.workflow import Assurance, ColumnType
 from wfcore.rules.approval.machine import Approve, Choice, Reject, Revise
 from wfcore.rules.approval.typed import cell_text, read_answers
 from wfcore.rules.visible import visible
@@ -42,6 +57,7 @@ async def approve(request: Request) -> bytes:
         Approve(body.edited_items, answers),
         body.comment,
         body.expected_items_hash,
+        body.passkey,
     )
 
 
@@ -59,7 +75,11 @@ SEEN = "expectedItemsHash"
 
 
 async def _decided(
-    request: Request, decision: Choice, comment: str | None, seen: str | None
+    request: Request,
+    decision: Choice,
+    comment: str | None,
+    seen: str | None,
+    passkey: ConfirmedBody | None = None,
 ) -> bytes:
     """Decide. Raises `InvalidInput` for an approval without the hash of the rows. AP-44."""
     if isinstance(decision, Approve) and not seen:
@@ -67,8 +87,9 @@ async def _decided(
             request.services, request.caller, request.params["id"]
         )  # raises if the reader may not see it
         raise InvalidInput(SEEN, "is required: the itemsHash of what was shown")
-    source = DecisionSource.LINK if request.guest else DecisionSource.CONSOLE
-    decide = Decide(request.params["id"], decision, source, comment or None, seen)
+    confirmed = await confirmed_in(request, passkey)
+    id, source = request.params["id"], source_of(request)
+    decide = Decide(id, decision, source, comment or None, seen, confirmed=confirmed)
     approval = await decide_approval(request.services, request.caller, decide, request.origin)
     return dump_json(state_view(approval))
 
@@ -89,7 +110,11 @@ async def decide_as_shown(request: Request) -> Response:
     try:
         answers = _answers(found.approval, form.answers or {})
         decision = command(verdict, answers=answers)
-        await _decided(request, decision, form.comment, form.expected_items_hash)
+        signs = verdict is Verdict.APPROVE and found.approval.assurance is Assurance.PASSKEY
+        if signs and not form.passkey:
+            return await _confirm(request, found.approval, decision)
+        passkey = answer_in(form.passkey)
+        await _decided(request, decision, form.comment, form.expected_items_hash, passkey)
     except InvalidInput as wrong:
         if not wrong.field.startswith(("answers.", "comment", "decision")):
             raise
@@ -98,6 +123,8 @@ async def decide_as_shown(request: Request) -> Response:
         title = titles.get(key) or _("Comment")
         fix = _(wrong.fix.removesuffix(f": {title}"))
         return await _again(request, f"{title}: {fix}", key)
+    except NotConfirmed as refused:
+        return await _again(request, problem_of(refused))
     except NoMoreRevisions as refused:
         return await _again(request, refused.message)
     except ItemsChanged:
@@ -108,6 +135,16 @@ async def decide_as_shown(request: Request) -> Response:
         now = await review_for(request.services, request.caller, request.params["id"])
         return await _again(request, reason_too_late(now.approval, request.caller))
     return see_other(request, approval_path(request))
+
+
+async def _confirm(request: Request, approval: Approval, decision: Choice) -> Response:
+    """The page that asks for the passkey of this decision."""
+    form = request.body
+    seen, comment = form.expected_items_hash, form.comment or None
+    decide = Decide(approval.id, decision, source_of(request), comment, seen)
+    answers = [(f"answers.{key}", str(value)) for key, value in (form.answers or {}).items()]
+    fields = [("decision", "approve"), (SEEN, seen), ("comment", comment or ""), *answers]
+    return await confirming_page(request, [decide], [approval], fields, approval_path(request))
 
 
 def _answers(approval: Approval, typed: Mapping[str, Json]) -> Mapping[str, Json]:
@@ -153,7 +190,7 @@ async def _again(request: Request, notice: str, wrong: str | None = None) -> Res
 
 async def delegate(request: Request) -> Response:
     """Let somebody else decide until the approval expires; errors are shown on the page. AP-36."""
-    source = DecisionSource.LINK if request.guest else DecisionSource.CONSOLE
+    source = source_of(request)
     id, to = request.params["id"], request.body.to
     try:
         await delegate_approval(

@@ -16,10 +16,11 @@ from starlette.responses import Response
 from adapters_http.console.approval import barred_from, reason_too_late
 from adapters_http.console.forms import DecisionsForm
 from adapters_http.console.language import _
+from adapters_http.console.passkeys import answer_in, confirmed_in, confirming_page, problem_of
 from adapters_http.console.rendering import page
 from adapters_http.forms import without_nul
 from adapters_http.request import Request
-from wfcore.errors import InvalidInput, NotFound
+from wfcore.errors import Conflict, Forbidden, InvalidInput, NotConfirmed, NotFound
 from wfcore.model.approval import (
     Approval,
     ApprovalStatus,
@@ -28,11 +29,12 @@ from wfcore.model.approval import (
     DecisionSource,
     Verdict,
 )
+from wfcore.model.workflow import Assurance
 from wfcore.rules.approval.agreement import items_hash, unanswered
 from wfcore.rules.approval.question import title
 from wfcore.rules.approval.review import Total, totals
 from wfcore.rules.limits import MAX_DECISIONS
-from wfcore.usecases.approvals.deciding import Decide
+from wfcore.usecases.approvals.deciding import Decide, weigh
 from wfcore.usecases.approvals.reviewing import Review, review_for
 from wfcore.usecases.approvals.several import decide_several
 from wfcore.wire.decisions import command
@@ -137,6 +139,15 @@ async def decide(request: Request) -> Response:
         Decide(id, command(verdict), DecisionSource.CONSOLE, form.comment or None, str(hash))
         for id, hash in seen.items()
     ]
+    signs = await _to_sign(request, decisions) if verdict is Verdict.APPROVE else []
+    try:
+        confirmed = await confirmed_in(request, answer_in(form.passkey))
+        if signs and confirmed is None:
+            return await _confirm(request, signs)
+    except NotConfirmed as refused:
+        facts = {"verdict": verdict, "found": (), "results": None}
+        return page(request, "deciding.html", 409, **facts, problem=problem_of(refused))
+    decisions = [evolve(one, confirmed=confirmed) for one in decisions]
     results = await decide_several(request.services, request.who, decisions, request.origin)
     asks, late = dict[str, str](), dict[str, str]()
     async for review in _reviews(request, ids):
@@ -152,6 +163,28 @@ async def decide(request: Request) -> Response:
         late=late,
         again=[one.approval_id for one in results if _may_be_tried(one)],
     )
+
+
+async def _to_sign(
+    request: Request, decisions: Sequence[Decide]
+) -> Sequence[tuple[Decide, Approval]]:
+    """The decisions that a passkey must confirm and that would count as the approvals stand."""
+    found = list[tuple[Decide, Approval]]()
+    for one in decisions:
+        with suppress(NotFound, Forbidden, Conflict, InvalidInput):
+            after = await weigh(request.services, request.who, one)
+            if after.assurance is Assurance.PASSKEY:
+                found.append((one, evolve(after, groups=(), history=())))
+    return found
+
+
+async def _confirm(request: Request, signs: Sequence[tuple[Decide, Approval]]) -> Response:
+    """The page that asks once for the passkey of several decisions."""
+    form: DecisionsForm = request.body
+    seen = [(f"seen.{id}", str(hash)) for id, hash in (form.seen or {}).items()]
+    fields = [("decision", form.decision), ("comment", form.comment or ""), *seen]
+    decides, approvals = [one for one, _ in signs], [one for _, one in signs]
+    return await confirming_page(request, decides, approvals, fields, "/inbox/decide")
 
 
 def _question(approval: Approval) -> str:

@@ -20,6 +20,7 @@ def form_facts(
         "next": next,
         "provider": sign_on.name if sign_on else None,
         "mails": request.context.config.mail is not None,
+        "asked": None,
     }
 
 

@@ -1,9 +1,11 @@
 """The shapes of the forms of pages. An empty field is the empty text."""
 
+from collections.abc import Sequence
+
 from attrs import field, frozen
 
 from wfcore.model.json import JsonObject
-from wfcore.wire.requests import Comment
+from wfcore.wire.requests import ApproveBody, Comment
 
 
 @frozen
@@ -22,6 +24,61 @@ class LinkForm:
     email: str
     password: str = field(default="", repr=False)
     next: str = ""
+
+
+@frozen
+class ConfirmedBody:
+    """
+    A browser's answer to the request for a passkey, all texts base64url but the nonce. `digests`:
+    of the statements; `user`: the account that the passkey names.
+    """
+
+    nonce: str
+    credential_id: str
+    authenticator_data: str = field(repr=False)
+    client_data: str = field(repr=False)
+    signature: str = field(repr=False)
+    digests: Sequence[str] = ()
+    user: str = ""
+
+
+@frozen
+class RegistrationBody:
+    """A browser's answer to the request for a new passkey."""
+
+    nonce: str
+    client_data: str
+    attestation: str
+
+
+@frozen
+class PasskeyForm:
+    """A sign-in by passkey. `passkey`: a `ConfirmedBody` as JSON, which a script writes."""
+
+    passkey: str = field(default="", repr=False)
+    next: str = ""
+
+
+@frozen
+class RegisterForm:
+    """A new passkey with its name. `passkey`: a `RegistrationBody` as JSON."""
+
+    name: str
+    passkey: str = field(default="", repr=False)
+
+
+@frozen
+class RequireForm:
+    """Whether a password needs a passkey beside it: `required` = 1, or empty."""
+
+    required: str = ""
+
+
+@frozen
+class ReleaseBody(ApproveBody):
+    """A yes of the editor of rows, with the confirmation that a signed release needs."""
+
+    passkey: ConfirmedBody | None = None
 
 
 @frozen
@@ -55,6 +112,7 @@ class DecisionForm:
     comment: Comment | None = None
     expected_items_hash: str = ""
     answers: JsonObject | None = None
+    passkey: str = field(default="", repr=False)
 
 
 @frozen
@@ -64,6 +122,7 @@ class DecisionsForm:
     decision: str
     comment: Comment | None = None
     seen: JsonObject | None = None
+    passkey: str = field(default="", repr=False)
 
 
 @frozen

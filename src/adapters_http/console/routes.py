@@ -19,8 +19,12 @@ from adapters_http.console.forms import (
     KeyForm,
     LinkForm,
     NameForm,
+    PasskeyForm,
     PersonForm,
     RedriveForm,
+    RegisterForm,
+    ReleaseBody,
+    RequireForm,
     SettingsForm,
     SignInForm,
     SignOutForm,
@@ -74,7 +78,7 @@ def _list(path: str, module: str, summary: str, name: str = "", **more: Any) -> 
 def _approval_pages(at: str, **more: Any) -> tuple[Route, ...]:
     """The page of an approval and the actions on it, below one address."""
     json = {"media": "application/json", **more}
-    edited = {"body": requests.ApproveBody, "body_limit": EDITED_ROWS_BODY, "keys_once": True}
+    edited = {"body": ReleaseBody, "body_limit": EDITED_ROWS_BODY, "keys_once": True}
     # fmt: off
     return (
         _page("GET", at, ("approval", "show"), "An approval", **more),
@@ -90,6 +94,9 @@ def _approval_pages(at: str, **more: Any) -> tuple[Route, ...]:
               **{**more, "media": "text/event-stream"}),
         _page("POST", f"{at}/approve", ("approval_decisions", "approve"),
               "Approve, with edited rows", **edited, **json),
+        _page("POST", f"{at}/confirm", ("passkeys", "confirm"),
+              "Ask for the passkey of a signed release",
+              **{**edited, "body": requests.ApproveBody}, **json),
         _page("POST", f"{at}/reject", ("approval_decisions", "reject"), "Reject",
               body=requests.RejectBody, keys_once=True, **json),
         _page("POST", f"{at}/revise", ("approval_decisions", "revise"), "Ask for changes",
@@ -105,6 +112,8 @@ PAGES: tuple[Route, ...] = (
     _page("GET", "/sign-in", ("sign_in", "show"), "Sign in", auth=Auth.OPEN),
     _page("POST", "/sign-in", ("sign_in", "enter"), "Sign in",
           auth=Auth.LOGIN, body=SignInForm),
+    _page("POST", "/sign-in/passkey", ("sign_in", "enter_by_passkey"), "Sign in by a passkey",
+          auth=Auth.LOGIN, body=PasskeyForm),
     _page("POST", "/sign-in/link", ("sign_in", "mail_link"), "Mail a link",
           auth=Auth.LOGIN, body=LinkForm),
     _page("GET", "/in/{token}", ("sign_in", "show_link"), "Who a link signs in", auth=Auth.OPEN),
@@ -117,6 +126,14 @@ PAGES: tuple[Route, ...] = (
           visitors="it only leads on"),
     _page("POST", "/settings", ("sign_in", "settle"), "How pages look here",
           auth=Auth.LOGIN, body=SettingsForm),
+    _page("GET", "/account", ("passkeys", "show_account"), "The reader's passkeys"),
+    _page("POST", "/account/passkeys", ("passkeys", "register"), "Register a passkey",
+          body=RegisterForm),
+    _page("POST", "/account/passkeys/{id}", ("passkeys", "rename"), "Name it", body=NameForm),
+    _page("POST", "/account/passkeys/{id}/remove", ("passkeys", "remove"), "Remove it",
+          body=requests.NoBody),
+    _page("POST", "/account/require", ("passkeys", "require"), "Ask for it after the password",
+          body=RequireForm),
     _page("GET", "/static/{hash}/{name}", ("static_files", "send"), "Styles and scripts",
           auth=Auth.OPEN, media="text/css"),
 

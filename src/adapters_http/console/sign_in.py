@@ -9,18 +9,21 @@ from adapters_http.config import SignOn
 from adapters_http.console.error_page import form_facts
 from adapters_http.console.headers import page_headers
 from adapters_http.console.language import CHOSEN, _
+from adapters_http.console.passkeys import answer_in, assertion_of, passkey_request, problem_of
 from adapters_http.console.paths import own_path, see_other
 from adapters_http.console.rendering import THEME, TIMES, page
 from adapters_http.request import Request
 from wfcore.errors import (
     AccountBlocked,
+    NotConfirmed,
     NotFound,
+    PasskeyAwaited,
     TooManyAttempts,
     Unauthenticated,
     Unvouched,
 )
 from wfcore.rules.auth.session import SignInMethod
-from wfcore.usecases.accounts import sessions
+from wfcore.usecases.accounts import passkeys, sessions
 from wfcore.usecases.accounts.single_sign_on import come_back, leave_for
 from wfcore.wire.languages import LANGUAGES
 
@@ -39,13 +42,32 @@ async def more(request: Request) -> Response:
 
 async def show(request: Request) -> Response:
     """The form for signing in."""
-    return _form(request, own_path(request.query("next") or ""))
+    return await _form(request, own_path(request.query("next") or ""))
 
 
-def _form(
+async def enter_by_passkey(request: Request) -> Response:
+    """Sign in by a passkey, alone or after the password."""
+    next = own_path(request.body.next)
+    try:
+        answer = answer_in(request.body.passkey)
+        if answer is None:
+            raise NotConfirmed("it needs a browser with scripts")
+        signed_in = await passkeys.sign_in_by_passkey(
+            request.services, assertion_of(answer), request.origin, session_token(request)
+        )
+    except NotConfirmed as refused:
+        return await _form(request, next, problem_of(refused), status=HTTPStatus.UNAUTHORIZED)
+    except AccountBlocked as refused:
+        return await _form(request, next, f"{refused}.", status=HTTPStatus.FORBIDDEN)
+    request.headers.append(session_cookie(request, signed_in.token))
+    return see_other(request, next)
+
+
+async def _form(
     request: Request, next: str, problem: str | None = None, email: str = "", status: int = 200
 ) -> Response:
     facts = form_facts(request, next, problem, email)
+    facts["asked"] = await passkey_request(request)
     return page(request, "sign_in.html", status, **facts)
 
 
@@ -79,7 +101,7 @@ async def arrive(request: Request) -> Response:
             session_token(request),
         )
     except (Unvouched, AccountBlocked) as refused:
-        return _form(request, "/inbox", f"{refused}.", status=HTTPStatus.FORBIDDEN)
+        return await _form(request, "/inbox", f"{refused}.", status=HTTPStatus.FORBIDDEN)
     request.headers.append(session_cookie(request, signed_in.token))
     return see_other(request, own_path(next))
 
@@ -93,7 +115,9 @@ async def mail_link(request: Request) -> Response:
     if mail is None:
         raise NotFound("Page")
     if not email:
-        return _form(request, own_path(request.body.next), _("Type your e-mail first."), status=400)
+        return await _form(
+            request, own_path(request.body.next), _("Type your e-mail first."), status=400
+        )
     services = request.services
     services.login_traffic.admit(request.origin.ip, services.clock.now(), SignInMethod.MAIL)
     if services.link_traffic.admits(email, services.clock.now()):
@@ -129,10 +153,13 @@ async def enter(request: Request) -> Response:
         request.headers.append((b"retry-after", b"%d" % refused.retry_after_s))
     except AccountBlocked as refused:
         problem, status = f"{refused}.", HTTPStatus.FORBIDDEN
+    except PasskeyAwaited as awaited:
+        asked = await passkey_request(request, awaited.account_id)
+        return page(request, "passkey.html", next=next, asked=asked)
     else:
         request.headers.append(session_cookie(request, signed_in.token))
         return see_other(request, next)
-    return _form(request, next, problem, form.email, status)
+    return await _form(request, next, problem, form.email, status)
 
 
 async def show_link(request: Request) -> Response:

@@ -116,6 +116,10 @@ MONTHS = TranslatedTexts(
 
 REASONS = (
     N_("You are not an approver of this approval, or not now"),
+    N_("your account has no passkey here; register one on your account's page"),
+    N_("each of your passkeys was registered after the question was asked"),
+    N_("it needs an account with a passkey; sign in"),
+    N_("sign in again first: the last sign-in was over five minutes ago"),
     N_("Who started the execution may not approve it; another approver must"),
 )
 """The messages of the rules about people who may not decide; listed here for translation."""

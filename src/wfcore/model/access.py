@@ -5,6 +5,7 @@ from typing import TypeAlias
 
 from attrs import field, frozen
 
+from wfcore.model.passkey import Passkey
 from wfcore.time import EpochMs
 
 
@@ -73,6 +74,14 @@ class NamedSecret:
 
 
 @frozen
+class SpentNonce:
+    """A nonce that was taken: its SHA-256, and the instant from which on it counts no more."""
+
+    hash: str
+    until: EpochMs
+
+
+@frozen
 class Account:
     """
     A person who owns workflows and keys. `email` is unique and in lower case.
@@ -81,7 +90,9 @@ class Account:
     SE-4. `secrets`: the account's secrets by name. `operator`: whether the account sees everything,
     on the pages for operators. AC-7. `language`: the language of messages to this person; None: the
     server's language. `failure_channels`: the channels that report every failed execution of the
-    account's workflows, whatever the definition says. NT-8.
+    account's workflows, whatever the definition says. NT-8. `passkeys`: in the order of their
+    registration. `passkey_required`: whether a password signs in only together with a passkey.
+    `spent_nonces`: those of the last minutes. SR-3, SR-5.
     """
 
     id: str
@@ -95,6 +106,9 @@ class Account:
     operator: bool = False
     language: str | None = None
     failure_channels: tuple[str, ...] = ()
+    passkeys: tuple[Passkey, ...] = ()
+    passkey_required: bool = False
+    spent_nonces: tuple[SpentNonce, ...] = ()
     version: int = 0
 
 

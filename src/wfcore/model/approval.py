@@ -6,7 +6,8 @@ from enum import StrEnum
 from attrs import evolve, field, fields, frozen
 
 from wfcore.model.json import JsonObject
-from wfcore.model.review import Column, Links, Stage
+from wfcore.model.passkey import SignedReceipt
+from wfcore.model.review import Assurance, Column, Links, Stage
 from wfcore.time import DurationMs, EpochMs
 
 
@@ -81,7 +82,7 @@ Rows = Mapping[str, tuple[JsonObject, ...]]
 class HistoryEntry:
     """
     One action on an approval: the person, the time, the rows before and after an edit, and the
-    answers given.
+    answers given. `receipt`: the signature of an approver who confirmed with a passkey.
     """
 
     at: EpochMs
@@ -92,6 +93,7 @@ class HistoryEntry:
     rows_before: Rows | None = None
     rows_after: Rows | None = None
     answers: JsonObject | None = None
+    receipt: SignedReceipt | None = None
 
 
 @frozen
@@ -128,7 +130,8 @@ class Assent:
     """
     One approver's approval of the present rows. `account`: the approver's id. `stage`: the index of
     the stage in which the assent counts. `is_rule`: a rule gave the assent, not a person.
-    `given_for`: the delegation under which the assent was given. AP-33, AP-35, AP-36.
+    `given_for`: the delegation under which the assent was given. `receipt`: as in
+    `HistoryEntry`. AP-33, AP-35, AP-36, SR-2.
     """
 
     by: str
@@ -137,6 +140,7 @@ class Assent:
     stage: int = 0
     is_rule: bool = False
     given_for: Delegation | None = None
+    receipt: SignedReceipt | None = None
 
 
 @frozen
@@ -157,6 +161,8 @@ class Approval:
 
     `question`: the message as Markdown, in which text that templates inserted is escaped; None: the
     message is plain text. MD-3. `reference`: of the execution. EX-38.
+
+    `assurance`: what approving takes, as the step said when the approval opened. SR-4.
 
     With `stages`, `approvers` are the approvers of all stages up to the present stage.
     `escalate_at`: the instant at which `escalate_to` are added to the approvers, if the approval is
@@ -203,6 +209,7 @@ class Approval:
     notify: tuple[str, ...] | None = None
     question: str | None = None
     reference: str | None = None
+    assurance: Assurance = Assurance.SESSION
     version: int = 0
 
     @property

@@ -25,6 +25,7 @@ class NoticeKind(StrEnum):
     WEBHOOK_DISABLED = "webhook.disabled"  # a webhook
     STEP_MAIL = "step.mail"  # an execution: the mail of one of its steps. ML-1
     QUOTA_NEAR = "quota.near"  # a key or an account
+    PASSKEY_CHANGED = "account.passkey"  # an account
     TEST = "test"  # nothing
     SIGN_IN_LINK = "session.link"  # sent at once and never stored: its link is a credential
 

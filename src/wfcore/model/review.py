@@ -56,6 +56,13 @@ class Links(StrEnum):
     SIGN_IN = "sign_in"
 
 
+class Assurance(StrEnum):
+    """What approving takes: a session, key or link, or also a passkey. SR-1."""
+
+    SESSION = "session"
+    PASSKEY = "passkey"
+
+
 @frozen
 class OnRevise:
     """
@@ -111,6 +118,7 @@ class ApprovalStep:
     required_approvals: int = 1
     allow_self_approval: bool = True
     reminders: tuple[DurationMs, ...] = ()
+    assurance: Assurance = Assurance.SESSION
     links: Links = Links.DECIDE
     notify: tuple[str, ...] | None = None
     attachments: tuple[str, ...] = ()

@@ -15,6 +15,7 @@ from attrs import field, frozen
 
 from wfcore.model.json import Json, JsonObject
 from wfcore.model.review import ApprovalStep as ApprovalStep
+from wfcore.model.review import Assurance as Assurance
 from wfcore.model.review import Column as Column
 from wfcore.model.review import ColumnType as ColumnType
 from wfcore.model.review import Escalation as Escalation

@@ -1,3 +1,6 @@
+from wfcore.model.passkey import PasskeyMaterial as PasskeyMaterial
+from wfcore.model.passkey import Registration as Registration
+from wfcore.model.passkey import RelyingParty as RelyingParty
 from wfcore.ports.callbacks import CallbackAnswer as CallbackAnswer
 from wfcore.ports.callbacks import CallbackClient as CallbackClient
 from wfcore.ports.counters import Counters as Counters
@@ -78,6 +81,7 @@ from wfcore.ports.system import Clock as Clock
 from wfcore.ports.system import Ids as Ids
 from wfcore.ports.system import Inserted as Inserted
 from wfcore.ports.system import Offload as Offload
+from wfcore.ports.system import Passkeys as Passkeys
 from wfcore.ports.system import Passwords as Passwords
 from wfcore.ports.system import Sealer as Sealer
 from wfcore.ports.system import Templates as Templates

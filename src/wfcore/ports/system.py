@@ -4,7 +4,9 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from datetime import datetime, tzinfo
 from typing import Protocol, TypeVar
 
+from wfcore.errors import NotConfirmed
 from wfcore.model.json import Json
+from wfcore.model.passkey import PasskeyMaterial, Registration, RelyingParty
 from wfcore.model.trace import Trace
 from wfcore.rules.limits import TEXT_RESULT
 from wfcore.time import EpochMs
@@ -98,6 +100,33 @@ class Passwords(Protocol):
         """
         Whether *password* matches *hashed*. None takes as long as a real hash and never matches.
         """
+
+
+class Passkeys(Protocol):
+    """The cryptography of passkeys. The rules decide which answer counts."""
+
+    def material(
+        self, answer: Registration, challenge: bytes, party: RelyingParty
+    ) -> PasskeyMaterial:
+        """
+        The new passkey in a browser's answer. Raises `NotConfirmed` if the answer is not for
+        *challenge* and *party*, or the authenticator did not verify the person.
+        """
+
+    def verifies(self, public_key: bytes, algorithm: int, signature: bytes, signed: bytes) -> bool:
+        """As `wfcore.rules.receipt.Verifies`. False for a key that cannot be read."""
+
+
+class NoPasskeys:
+    """`Passkeys` of a server without them: no answer counts."""
+
+    def material(
+        self, answer: Registration, challenge: bytes, party: RelyingParty
+    ) -> PasskeyMaterial:
+        raise NotConfirmed("this server has no passkeys")
+
+    def verifies(self, public_key: bytes, algorithm: int, signature: bytes, signed: bytes) -> bool:
+        return False
 
 
 class Sealer(Protocol):

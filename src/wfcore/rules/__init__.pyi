@@ -2,6 +2,7 @@ from wfcore.effects import Effect as Effect
 from wfcore.model.approval import Rows as Rows
 from wfcore.model.explanation import Line as Line
 from wfcore.model.explanation import Why as Why
+from wfcore.model.passkey import SignedReceipt as SignedReceipt
 from wfcore.rules.approval.machine import Choice as Choice
 from wfcore.rules.approval.machine import Decision as Decision
 from wfcore.rules.approval.machine import next_reminder as next_reminder
@@ -27,3 +28,6 @@ from wfcore.rules.explain.queue import GroupAhead as GroupAhead
 from wfcore.rules.explain.queue import Queue as Queue
 from wfcore.rules.json_text import Quick as Quick
 from wfcore.rules.masking import Secrets as Secrets
+from wfcore.rules.receipt import Verifies as Verifies
+from wfcore.rules.receipt import read_receipt as read_receipt
+from wfcore.rules.receipt import receipt_fault as receipt_fault

@@ -169,6 +169,12 @@ SIGN_ON = DurationMs(10 * MINUTE)
 LOGIN_LINK = DurationMs(15 * MINUTE)
 LOGIN_LINK_MAX = DurationMs(24 * HOUR)
 """How long a link to sign in is valid: by default, and at most. SE-7."""
+CONFIRMATION = DurationMs(5 * MINUTE)
+"""How long a request for a passkey is valid. SR-3."""
+RECENT_SIGN_IN = DurationMs(5 * MINUTE)
+"""How old a sign-in may be to register a passkey. SR-4."""
+MAX_PASSKEYS = 20
+"""The passkeys of one account. SR-4."""
 SESSION_IDLE = DurationMs(12 * HOUR)
 SESSION_MAX = DurationMs(7 * DAY)
 """How long a console session lasts without a request, and at most. SE-1."""

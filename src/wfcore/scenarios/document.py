@@ -18,7 +18,7 @@ from wfcore.model.approval import ApprovalStatus, Verdict
 from wfcore.model.execution import ExecutionStatus, ReasonCode, StepStatus, TriggerSource, Usage
 from wfcore.model.json import Json, JsonObject
 from wfcore.model.trigger import TRIGGER_NAMES
-from wfcore.model.workflow import ApprovalStep, ChildStep, Definition
+from wfcore.model.workflow import ApprovalStep, Assurance, ChildStep, Definition
 from wfcore.rules.definition.ai import amount
 from wfcore.rules.definition.values import (
     Check,
@@ -297,6 +297,8 @@ EXPECTED: Mapping[str, Field] = {
                     "by": Field(filled, "by"),
                     "comment": Field(text(), "comment"),
                     "answers": Field(_object_of(_anything), "answers"),
+                    "assurance": Field(choice(Assurance), "assurance"),
+                    "signedBy": Field(list_of(filled), "signedBy"),
                     "after": Field(duration, "after"),
                 }
             )

@@ -169,6 +169,8 @@ def _approval(opened: Approval, approval: Approval, played: ScenarioRun) -> Mapp
         "by": approval.decided_by,
         "comment": approval.comment,
         "answers": approval.answers,
+        "assurance": approval.assurance,
+        "signedBy": [one.by for one in approval.assents if one.receipt is not None],
         "after": approval.created_at - played.started_at,
     }
 

@@ -32,21 +32,27 @@ from wfcore.model.approval import Approval, ApprovalStatus, DecisionSource
 from wfcore.model.execution import Execution, TriggerSource
 from wfcore.model.json import JsonObject
 from wfcore.model.notice import Notice, NoticeKind
+from wfcore.model.passkey import Assertion, Passkey
 from wfcore.model.trigger import Schedule
-from wfcore.model.workflow import ChildStep, CodeStep, Definition, Language
+from wfcore.model.workflow import Assurance, ChildStep, CodeStep, Definition, Language
 from wfcore.ports.notices import NoticeRefused, Receipt
 from wfcore.ports.runtime import AiJob, Job, LeftFile, StepEnd
 from wfcore.ports.system import Calendar, Templates
+from wfcore.rules.approval.machine import Approve
 from wfcore.rules.approval.people import ANYBODY
+from wfcore.rules.approval.receipts import statement_of
+from wfcore.rules.auth.passkeys import NonceUse
 from wfcore.rules.definition.values import MAX_DURATION
 from wfcore.rules.execution.machine import EXECUTION
 from wfcore.rules.execution.scope import name_of
+from wfcore.rules.receipt import statement_digest
 from wfcore.scenarios.document import Scenario, ScenarioDecision, StartedBy, Stub
 from wfcore.scenarios.triggering import start_by_facts
 from wfcore.scenarios.virtual_worker import Ending, NotedMoves, VirtualWorker, at_once, done
 from wfcore.time import DAY, DurationMs, EpochMs, later
 from wfcore.usecases.accounts.accounts import set_secret
-from wfcore.usecases.approvals.deciding import Decide, decide_approval
+from wfcore.usecases.accounts.passkeys import Confirmed, give_nonce
+from wfcore.usecases.approvals.deciding import Decide, decide_approval, weigh
 from wfcore.usecases.approvals.expiry import expire_due, remind_due
 from wfcore.usecases.executions.starting import start_execution
 from wfcore.usecases.notices.sending import settle_notice, take_notice
@@ -65,6 +71,8 @@ OWNER = "owner@example.org"
 """The owner of the workflows, who also starts the execution if the scenario names nobody."""
 STAND_IN = "stand_in"
 _UNKNOWN_TYPE = "application/octet-stream"
+_VIRTUAL = "virtual"
+"""The id of the passkey that everybody has here."""
 MOST_ROUNDS = 20_000
 _POLICY = Policy(
     lease_ms=DurationMs(36_500 * DAY),
@@ -424,6 +432,7 @@ class _Stage:
         asked = Decide(approval.id, verdict, DecisionSource.API, decision.comment)
         said = f"{decision.decision.value} of {decision.step} by {who.account.email}"
         try:
+            asked = self._confirmed(who, asked)
             done(decide_approval(self._services, who, asked))
         except WfError as refusal:
             if not decision.refused:
@@ -431,6 +440,24 @@ class _Stage:
         else:
             if decision.refused:
                 self._problems.append(f"{said}: was not refused")
+
+    def _confirmed(self, who: Principal, asked: Decide) -> Decide:
+        """
+        The decision, confirmed by a virtual passkey where the approval asks for one. Its signature
+        is empty: nobody verifies it here. SR-1.
+        """
+        if not isinstance(asked.decision, Approve):
+            return asked
+        after = done(weigh(self._services, who, asked))
+        if after.assurance is not Assurance.PASSKEY:
+            return asked
+        nonce = done(give_nonce(self._services, NonceUse.APPROVE, who.account.id))
+        passkey = Passkey(_VIRTUAL, _VIRTUAL, "", 0, _VIRTUAL, EpochMs(0))
+        answer = Assertion(nonce.token, passkey.id, "", "", "")
+        at, id = nonce.given_at, who.account.id
+        statement = statement_of(after, asked.comment, id, passkey, at, nonce.token)
+        digests = (statement_digest(statement),)
+        return evolve(asked, confirmed=Confirmed(who.account, passkey, nonce, answer, digests))
 
     def _next_approver(self, approval: Approval) -> Principal:
         """The first approver who has not approved; the owner if no approvers are named."""

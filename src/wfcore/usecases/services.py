@@ -16,7 +16,9 @@ from wfcore.ports.system import (
     Calendar,
     Clock,
     Ids,
+    NoPasskeys,
     Offload,
+    Passkeys,
     Passwords,
     Templates,
     Tokens,
@@ -52,6 +54,7 @@ class Policy:
     get notices. `failure_channels`: the channels for every failure. NT-8. `language`: the language
     of notices to people without a setting. `notice_rows`: the number of rows of an approval that a
     notice shows. `files_bytes`: the most bytes of files that one step reads. FI-5.
+    `public_url`: the URL of the server, from which passkeys take their host. SR-7.
     """
 
     lease_ms: DurationMs = DurationMs(15 * SECOND)
@@ -77,6 +80,7 @@ class Policy:
     language: str = "en"
     notice_rows: int = 0
     files_bytes: int = FILES_BYTES
+    public_url: str | None = None
 
     def __attrs_post_init__(self) -> None:
         """
@@ -108,6 +112,9 @@ _AT_LEAST_ONE = (
 )
 
 
+NO_PASSKEYS = NoPasskeys()
+
+
 @frozen
 class Services:
     """
@@ -130,6 +137,7 @@ class Services:
     wakeup: Wakeup
     signing_key: bytes = field(repr=False)
     policy: Policy = Policy()
+    passkeys: Passkeys = NO_PASSKEYS
     calendar: Calendar | None = None
     environments: Environments = NO_ENVIRONMENTS
     offload: Offload = inline
@@ -160,6 +168,7 @@ class ServiceParts(TypedDict, total=False):
     signing_key: bytes
     older_signing_keys: tuple[bytes, ...]
     policy: Policy
+    passkeys: Passkeys
     calendar: Calendar | None
     environments: Environments
     offload: Offload

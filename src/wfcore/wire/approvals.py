@@ -16,11 +16,12 @@ from wfcore.model.approval import (
     Purpose,
 )
 from wfcore.model.page import Page
-from wfcore.model.workflow import Column, ColumnType
+from wfcore.model.workflow import Assurance, Column, ColumnType
 from wfcore.rules.approval.agreement import items_hash
-from wfcore.rules.approval.machine import present_stage
+from wfcore.rules.approval.machine import present_stage, receipts_of
+from wfcore.rules.receipt import receipt_document
 from wfcore.wire.common import APPROVALS, ListPage, shown_of
-from wfcore.wire.requests import Answers, Row
+from wfcore.wire.requests import Answers, ReceiptView, Row
 
 
 @define(eq=False)
@@ -107,7 +108,10 @@ class DelegationView:
 
 @define(eq=False)
 class HistoryView:
-    """Who did what when, with the rows before and after an edit, and the answers given."""
+    """
+    Who did what when, with the rows before and after an edit, and the answers given. `receipt`: the
+    signature of an approver who confirmed with a passkey.
+    """
 
     at: int
     action: str
@@ -117,6 +121,7 @@ class HistoryView:
     rows_before: Mapping[str, Sequence[Row]] | None
     rows_after: Mapping[str, Sequence[Row]] | None
     answers: Answers | None
+    receipt: ReceiptView | None
 
 
 @frozen
@@ -151,6 +156,7 @@ class ApprovalHead:
     required_approvals: int
     approved_by: Sequence[str]
     allow_self_approval: bool
+    assurance: Assurance
     reminders: Sequence[int]
     round: int
     revise_to: str | None
@@ -177,7 +183,8 @@ class ApprovalView(ApprovalHead):
 class ApprovalDetail(ApprovalHead):
     """
     An approval with its rows, their columns, and its history. `itemsHash` is another one when
-    any row, answer or attachment is another one.
+    any row, answer or attachment is another one. `receipts`: one for each person whose approval
+    counts and who signed it with a passkey.
     """
 
     reviewable_groups: Sequence[GroupDetail]
@@ -185,6 +192,7 @@ class ApprovalDetail(ApprovalHead):
     fields: Sequence[FieldView]
     answers: Answers
     items_hash: str
+    receipts: Sequence[ReceiptView]
     history: Sequence[HistoryView]
 
 
@@ -220,6 +228,7 @@ def approval_detail(
         fields=[field_view(one) for one in approval.fields],
         answers=approval.answers,
         items_hash=items_hash(approval),
+        receipts=[receipt_document(one) for one in receipts_of(approval)],
         history=[_history(entry) for entry in approval.history],
     )
 
@@ -243,6 +252,7 @@ def _head(approval: Approval, standing: Standing | None) -> dict[str, Any]:
         "required_approvals": approval.required_approvals,
         "approved_by": [one.by for one in approval.assents],
         "allow_self_approval": approval.allow_self_approval,
+        "assurance": approval.assurance,
         "reminders": approval.reminders,
         "round": approval.round,
         "revise_to": approval.revise_to,
@@ -322,6 +332,7 @@ def _history(entry: HistoryEntry) -> HistoryView:
         entry.rows_before,
         entry.rows_after,
         entry.answers,
+        receipt_document(entry.receipt) if entry.receipt is not None else None,
     )
 
 

@@ -9,6 +9,7 @@ from wfcore.model.event import AuditEntry, AuditOutcome
 from wfcore.model.execution import ExecutionStatus
 from wfcore.model.json import JsonObject
 from wfcore.model.notice import Notice, NoticeKind, NoticeStatus
+from wfcore.model.passkey import Passkey
 from wfcore.model.workflow import DefinitionSnapshot
 from wfcore.rules.definition.written import text_of, withheld
 from wfcore.wire.common import ABSENT, ListPage
@@ -309,6 +310,37 @@ def key_view(key: ApiKey, text: str | None = None, callback_secret: str | None =
         last_used_at=key.last_used_at,
         previous_until=key.previous_until,
         approvers=key.approvers,
+    )
+
+
+@define(eq=False)
+class PasskeyView:
+    """
+    A passkey of an account. `publicKey`: SubjectPublicKeyInfo in DER, base64url; `rpId`: the host
+    for which it was registered.
+    """
+
+    id: str
+    account_id: str
+    name: str
+    public_key: str
+    algorithm: int
+    rp_id: str
+    created_at: int
+    last_used_at: int | None
+
+
+def passkey_view(passkey: Passkey, account_id: str) -> PasskeyView:
+    """A passkey with the account that it belongs to."""
+    return PasskeyView(
+        passkey.id,
+        account_id,
+        passkey.name,
+        passkey.public_key,
+        passkey.algorithm,
+        passkey.rp_id,
+        passkey.created_at,
+        passkey.last_used_at,
     )
 
 

@@ -22,6 +22,10 @@ Row: TypeAlias = Annotated[JsonObject, "Row", "A row of a group, by column key"]
 
 Answers: TypeAlias = Annotated[JsonObject, "Answers", "Answers to an approval's fields, by key"]
 
+ReceiptView: TypeAlias = Annotated[
+    JsonObject, "Receipt", "A statement that an approver signed with a passkey, and the signature"
+]
+
 NOT_NULL: Final = {"not_null": True}
 """Field metadata: may be left out (then it is None), but null is refused."""
 

@@ -1,12 +1,23 @@
 """`wfcore evidence`: one file about one execution that anybody can check."""
 
+import json
 import os
+from collections.abc import Collection, Sequence
 from pathlib import Path
 
 import click
 
+from adapters_runtime.passkeys import verifies
 from wfcore.rules.audit.chain import read_anchor
-from wfcore.rules.audit.evidence import Unfit, anchor_misfit, proved, read_evidence, untold
+from wfcore.rules.audit.evidence import (
+    Unfit,
+    anchor_misfit,
+    key_lines,
+    keys_in,
+    proved,
+    read_evidence,
+    untold,
+)
 from wfcore.rules.canonical import digest
 from wfcore.usecases.administration import server
 from wfserver.commands.audit import anchor_texts, anchors
@@ -72,10 +83,20 @@ def _private(path: str, flags: int) -> int:
 @evidence_command.command("verify")
 @click.argument("file", type=click.Path(exists=True, dir_okay=False, path_type=Path))
 @anchors
+@click.option(
+    "--trust",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    metavar="FILE",
+    help="Passkeys that are known from elsewhere, as `wfcore passkey list --json` writes them.",
+)
 @click.option("--sha256", metavar="HEX", help="What wfcore evidence printed when FILE was written.")
 @pass_invocation
 def verify(
-    invocation: Invocation, file: Path, anchored: tuple[Path, ...], sha256: str | None
+    invocation: Invocation,
+    file: Path,
+    anchored: tuple[Path, ...],
+    trust: Path | None,
+    sha256: str | None,
 ) -> int:
     """
     Whether FILE fits together, and what that shows. Needs no data folder and no network.
@@ -85,18 +106,20 @@ def verify(
     could have been written by anybody.
     """
     known = [read_anchor(text) for text in anchor_texts(anchored)]
+    trusted = _trusted(trust)
     why = gap = None
+    keys: Sequence[str] = ()
     try:
         text = file.read_bytes().decode("ascii", "replace")
         if sha256 is not None and digest(text) != sha256.strip().lower():
             raise Unfit("its SHA-256 is another one")
-        document = read_evidence(text)
-        gap = untold(document)
+        document = read_evidence(text, verifies)
+        gap, keys = untold(document), key_lines(keys_in(document), trusted)
         misfits = (anchor_misfit(document, one) for one in known)
         why = next(filter(None, misfits), gap if sha256 is None else None)
     except Unfit as unfit:
         why = str(unfit)
-    shown = [] if why else [*proved(anchored=bool(known), known=sha256 is not None, gap=gap)]
+    shown = [] if why else [*proved(anchored=bool(known), known=sha256 is not None, gap=gap), *keys]
     if invocation.json:
         put_json({"ok": why is None, "fault": why, "shown": shown})
     elif why is None:
@@ -104,3 +127,15 @@ def verify(
     else:
         say(f"DOES NOT FIT: {why}")
     return 0 if why is None else FAILED
+
+
+def _trusted(file: Path | None) -> Collection[tuple[str, str]]:
+    """The pairs of account and public key in a file of trusted passkeys. Raises `CommandFailed`."""
+    if file is None:
+        return ()
+    try:
+        found = json.loads(file.read_bytes())
+        return {(one["accountId"], one["publicKey"]) for one in found["items"]}
+    except (ValueError, LookupError, TypeError) as error:
+        fix = "write it with wfcore passkey list --json"
+        raise CommandFailed(f"{file} is no list of passkeys ({error!r}); {fix}") from None

@@ -20,9 +20,12 @@ from adapters_store.sqlite.migrate import migrations
 from wfcore.errors import InvalidInput, StoreUnavailable, WfError
 from wfcore.model.notice import NoticeStatus
 from wfcore.model.page import PageRequest
+from wfcore.model.passkey import Passkey
 from wfcore.model.webhook import AuthMode, Webhook, WebhookStatus
 from wfcore.ports.system import Clock
 from wfcore.time import SECOND
+from wfcore.usecases.accounts.accounts import list_accounts
+from wfcore.usecases.accounts.passkeys import party_of
 from wfcore.usecases.notices.managing import list_notices
 from wfcore.usecases.services import Services
 from wfcore.usecases.upkeep.orphans import compare_files, delete_strange
@@ -237,6 +240,7 @@ async def _open_store(system: System) -> list[CheckResult]:
         await _artifacts(system),
         _clock(system.services.clock),
         await _webhooks(system.services),
+        *await _passkeys(system),
         records,
     ]
 
@@ -338,6 +342,26 @@ async def _records(system: System) -> CheckResult:
     named = ", ".join(f"{kind} {id}" for kind, id in sorted(unreadable))
     cure = "wfcore check names all; restore them from a backup, or run the version that wrote them"
     return CheckResult("records", False, f"cannot be read, and are left alone: {named}", cure)
+
+
+async def _passkeys(system: System) -> Sequence[CheckResult]:
+    """Whether the passkeys of all accounts count at the server's address; nothing without any."""
+    found: list[Passkey] = []
+    page: PageRequest | None = PageRequest(size=_PAGE)
+    while page is not None:
+        listed = await list_accounts(system.services, page)
+        found += [passkey for one in listed.rows for passkey in one.passkeys]
+        page = listed.rest
+    party = party_of(system.services)
+    others = sorted({one.rp_id for one in found if party is None or one.rp_id != party.id})
+    if not found:
+        return []
+    if not others:
+        return [CheckResult("passkeys", True, f"{len(found)} registered")]
+    lost = sum(one.rp_id in others for one in found)
+    detail = f"{lost} of {len(found)} do not count here: registered for {', '.join(others)}"
+    cure = "set WFCORE_PUBLIC_URL back to that host, or let people register others"
+    return [CheckResult("passkeys", False, detail, cure)]
 
 
 async def _webhooks(services: Services) -> CheckResult:

@@ -13,7 +13,7 @@ from ipaddress import ip_network
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from attrs import field, frozen
+from attrs import evolve, field, frozen
 
 from adapters_http.config import Network
 from adapters_http.transport.connections import host_name, is_host
@@ -228,7 +228,7 @@ def settings_from(
         public_url=public,
         drain_ms=_duration(env, "WFCORE_DRAIN", DurationMs(25_000), zero=True),
         stalled_ms=_duration(env, "WFCORE_STALLED_AFTER", DurationMs(MINUTE)),
-        policy=policy,
+        policy=evolve(policy, public_url=public),
         providers=providers_from(env),
         prices=_path(env, PRICES),
         ai_calls=_count(env, "WFCORE_AI_CONCURRENCY", 32),

@@ -43,12 +43,12 @@ QUIET = (
 class Site:
     """A served console with its operator, in a thread, so that tests may drive a browser."""
 
-    def __init__(self, folder: Path, config: HttpConfig | None = None) -> None:
+    def __init__(self, folder: Path, config: HttpConfig | None = None, **parts: Any) -> None:
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever)
         self._thread.start()
         self._stack = AsyncExitStack()
-        world = a_world(folder, config or HttpConfig(console=True))
+        world = a_world(folder, config or HttpConfig(console=True), **parts)
         self.world: World = self.do(self._stack.enter_async_context(world))
         self.world.clock.advance(int(time() * 1_000) - self.world.clock.now())
         self.url = self.world.url

@@ -274,11 +274,13 @@ def test_pages_are_rows_of_the_table():
         *((method, path) for method in ("GET", "POST") for path in ("/sign-in", "/in/{token}")),
         ("POST", "/settings"),
         ("POST", "/sign-in/link"),
+        ("POST", "/sign-in/passkey"),
         ("GET", "/static/{hash}/{name}"),
         *(("GET", f"/sign-in/{part}") for part in ("provider", "back")),
         *((method, "/a/{token}") for method in ("GET", "POST")),
         *(("GET", f"/a/{{token}}/{part}") for part in ("rows", "rows/{group}", "state", "live")),
         *(("POST", f"/a/{{token}}/{deed}") for deed in ("approve", "reject", "revise", "delegate")),
+        ("POST", "/a/{token}/confirm"),
     }
     assert "/inbox" not in document(HttpConfig(console=True))["paths"]
 

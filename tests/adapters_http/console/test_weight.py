@@ -47,7 +47,7 @@ def weight(names: set[str]) -> int:
 
 def test_every_page_is_light(site: Site):
     """3 KB of scripts on each page; an approval 14 KB, and 20.5 KB once it is touched. B2."""
-    paths = [*approvals(site), *addresses(site), "/sign-in"]
+    paths = [*approvals(site), *addresses(site), "/sign-in", "/account"]
     ann, nobody, link = Reader(site), Reader(site, None), site.link().removeprefix(site.url)
     paths.append(link)
     paths += [f"{path}/0" for path in paths if path.endswith("/steps/bank_limit")]

@@ -182,6 +182,18 @@ def test_a_payment_run_in_stages(ann: ApiCaller) -> None:
     assert ann.get(path).json()["approvals"] == []
 
 
+def test_a_signed_payout_is_no_business_of_keys(ann: ApiCaller) -> None:
+    """A key cannot sign: it is told where people do, and what waits goes on waiting. SR-6."""
+    people = {"ann@example.org": ann.account.email, "allowSelfApproval: false": ""}
+    id, approval = ann.paused(applied(ann, "signed-payout.yaml", **people))
+    detail = ann.get(f"/api/v1/approvals/{approval}").json()
+    assert (detail["assurance"], detail["canDecide"], detail["receipts"]) == ("passkey", False, [])
+    answer = ann.post(f"/api/v1/approvals/{approval}/approve", {})
+    assert answer.status_code == 403
+    assert f"/approvals/{approval}" in answer.json()["error"]
+    assert ann.view(id)["status"] == "AWAITING_APPROVAL"
+
+
 def test_refunds_are_the_sample() -> None:
     """The example is the text that `wfcore up` installs, and cannot become another one."""
     assert (WORKFLOWS / "refunds.yaml").resolve() == Path(sample.__file__).with_name("refunds.yaml")

@@ -137,6 +137,7 @@ export function askReject() {
 
 async function decide(dialog, go, path, body) {
   go.disabled = true;
+  if (path === "/approve" && (body.passkey = await plain.sign?.(place.url, body)) === null) return;
   const { status, reply, retry } = await ask(path, body);
   dialog.close();
   if (status === 200) {

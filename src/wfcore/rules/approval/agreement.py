@@ -13,7 +13,7 @@ from wfcore.model.approval import Approval
 from wfcore.model.json import Json, JsonObject
 from wfcore.model.workflow import Column
 from wfcore.rules.approval.released_rows import misfit, standing_rows
-from wfcore.rules.canonical import canonical, digest
+from wfcore.rules.canonical import digest, rfc8785
 from wfcore.rules.visible import is_blank
 
 
@@ -61,7 +61,12 @@ def items_hash(approval: Approval) -> str:
     and the contents of the attachments are equal. AP-19, AP-29.
     """
     files = files_of(approval)
-    return digest(canonical(agreed_to(standing_rows(approval), files, approval.answers)))
+    return hash_of(agreed_to(standing_rows(approval), files, approval.answers))
+
+
+def hash_of(agreed: JsonObject) -> str:
+    """The digest of a value of `agreed_to`. SR-1."""
+    return digest(rfc8785(agreed))
 
 
 def files_of(approval: Approval) -> Sequence[Json]:

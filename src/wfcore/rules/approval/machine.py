@@ -10,7 +10,7 @@ another; one person counts once over all of them. AP-15 to AP-19, AP-33, PL-3; d
 """
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TypeAlias
 
 from attrs import evolve, frozen
@@ -30,11 +30,13 @@ from wfcore.model.approval import (
 )
 from wfcore.model.approval import ApprovalStatus as S
 from wfcore.model.json import Json, JsonObject
+from wfcore.model.passkey import SignedReceipt
 from wfcore.model.review import Stage
 from wfcore.rules.approval.agreement import given_answers
 from wfcore.rules.approval.released_rows import released_rows, same, standing_rows
 from wfcore.rules.limits import MAX_HISTORY, MAX_HISTORY_ROWS
 from wfcore.rules.mailbox import is_name, same_name
+from wfcore.rules.receipt import receipt_document
 from wfcore.time import EpochMs
 
 
@@ -282,7 +284,10 @@ def expired(approval: Approval, now: EpochMs) -> bool:
 
 
 def step_output(approval: Approval) -> JsonObject:
-    """The step's output for later steps: the decision, released rows and answers. AP-7, AP-30."""
+    """
+    The step's output for later steps: the decision, released rows, answers, and the receipts of a
+    signed release. AP-7, AP-30, SR-2.
+    """
     rows: Rows = standing_rows(approval)
     revised = approval.status is S.REVISED
     return {
@@ -291,7 +296,13 @@ def step_output(approval: Approval) -> JsonObject:
         "decidedBy": approval.decided_by,
         "groups": {name: list(items) for name, items in rows.items()},
         "answers": approval.answers,
+        "receipts": [receipt_document(one) for one in receipts_of(approval)],
     }
+
+
+def receipts_of(approval: Approval) -> Sequence[SignedReceipt]:
+    """The receipts of the approvals that count: one for each person. SR-2."""
+    return [one.receipt for one in approval.assents if one.receipt is not None]
 
 
 def present_stage(approval: Approval) -> int | None:

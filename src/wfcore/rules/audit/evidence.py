@@ -10,15 +10,20 @@ detected. AL-6, AL-7.
 
 import json
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
+
+from attrs import frozen
 
 from wfcore.model.approval import Approval, ApprovalStatus
 from wfcore.model.event import Anchor, ChainedEntry, ChainPoint
 from wfcore.model.json import Json, JsonObject
-from wfcore.rules.approval.agreement import agreed_to
+from wfcore.model.review import Assurance
+from wfcore.rules.approval.agreement import agreed_to, hash_of
+from wfcore.rules.approval.receipts import misfit_of
 from wfcore.rules.audit.chain import link_hash
 from wfcore.rules.canonical import canonical, digest
+from wfcore.rules.receipt import Verifies, read_receipt, receipt_document, receipt_fault
 
 FORMAT = "wfcore-evidence/1"
 DECIDED = frozenset({"approval.approve", "approval.reject", "approval.revise", "approval.expire"})
@@ -58,9 +63,14 @@ def _written(document: Any) -> str:
     return json.dumps(document, sort_keys=True, indent=1) + "\n"
 
 
-def read_evidence(text: str) -> Mapping[str, Any]:
+def _never(key: bytes, algorithm: int, signature: bytes, signed: bytes) -> bool:
+    return False
+
+
+def read_evidence(text: str, verifies: Verifies = _never) -> Mapping[str, Any]:
     """
-    A document written by `sealed`, after every check that needs the document alone.
+    A document written by `sealed`, after every check that needs the document alone. *verifies*:
+    checks the signatures of receipts; by default no signature fits.
 
     Raises `Unfit`.
     """
@@ -72,6 +82,7 @@ def read_evidence(text: str) -> Mapping[str, Any]:
         _check_approvals(document)
         _check_decisions(document)
         _check_acts(document)
+        _check_receipts(document, verifies)
         rest = {name: value for name, value in document.items() if name != "hash"}
         if digest(canonical(rest)) != document["hash"]:
             raise Unfit("something outside the audit entries was changed: the hash is another one")
@@ -145,6 +156,8 @@ def act_of(approval: Approval) -> JsonObject:
     """The last line of the history, for the record of its audit entry. `place` counts from 1."""
     last = approval.history[-1]
     act: JsonObject = {"at": last.at, "action": last.action, "by": last.by, "source": last.source}
+    if last.receipt is not None:
+        act = {**act, "receiptHash": digest(canonical(receipt_document(last.receipt)))}
     return {**act, "place": len(approval.history)}
 
 
@@ -217,6 +230,10 @@ def _differs(shown: Mapping[str, Any], link: Mapping[str, Any]) -> bool:
     record = link["record"]
     if _line(shown) != (*_line(record["act"])[:-1], link["entry"]["details"]["comment"]):
         return True
+    receipt = shown.get("receipt")
+    hash = None if receipt is None else digest(canonical(receipt))
+    if hash != record["act"].get("receiptHash"):
+        return True
     rows = [shown.get("rowsBefore"), shown.get("rowsAfter")]
     said = [record.get("rowsBefore"), record.get("rowsAfter")]
     if rows == [None, None]:
@@ -241,7 +258,7 @@ def _check_decisions(document: Mapping[str, Any]) -> None:
         agreed = agreed_to(
             record["rowsAfter"], record.get("attachments", []), record.get("answers", {})
         )
-        after = digest(canonical(agreed))
+        after = hash_of(agreed)
         if entry["details"]["itemsHash"] != after:
             raise Unfit(f"the rows of audit entry {link['number']} are not those of its itemsHash")
         decided[entry["target"]] = after, record["status"]
@@ -250,7 +267,7 @@ def _check_decisions(document: Mapping[str, Any]) -> None:
         attached = approval.get("attachments", [])  # a document of an older release has none
         files = [[one["stepName"], one["name"], one["sha256"]] for one in attached]
         agreed = agreed_to(rows, files, approval.get("answers", {}))
-        found, said = digest(canonical(agreed)), approval["status"]
+        found, said = hash_of(agreed), approval["status"]
         hash, status = decided.get(approval["id"], (found, said))
         if {found} != {approval["itemsHash"], hash}:
             raise Unfit(f"the rows of approval {approval['id']} are not those of its itemsHash")
@@ -258,6 +275,109 @@ def _check_decisions(document: Mapping[str, Any]) -> None:
             raise Unfit(
                 f"approval {approval['id']} was {status} with its last decision, not {said}"
             )
+
+
+def _check_receipts(document: Mapping[str, Any], verifies: Verifies) -> None:
+    """
+    Check that each receipt fits itself, its line of the history, the account of the line's audit
+    entry and the rows; and that a signed release has a receipt for each of its people. SR-8.
+    """
+    acts = _acts(document)
+    for approval in document["approvals"]:
+        id, signed = approval["id"], approval.get("assurance") == Assurance.PASSKEY
+        for place, entry in enumerate(approval.get("history", ()), 1):
+            name, receipt = f"line {place} in the history of approval {id}", entry.get("receipt")
+            if receipt is None and signed and entry["action"] == "approved":
+                raise Unfit(f"{name} has no receipt")
+            if receipt is None:
+                continue
+            link = acts.get(id, {}).get(place)
+            fault = _receipt_fault(receipt, entry, id, link, verifies)
+            if fault is not None:
+                raise Unfit(f"the receipt of {name} does not fit: {fault}")
+        _check_release(approval, signed)
+
+
+def _receipt_fault(
+    written: Any,
+    entry: Mapping[str, Any],
+    approval_id: str,
+    link: Mapping[str, Any] | None,
+    verifies: Verifies,
+) -> str | None:
+    try:
+        receipt = read_receipt(written)
+    except ValueError as error:
+        return str(error)
+    said = receipt.statement
+    fault = receipt_fault(receipt, verifies) or misfit_of(receipt, entry, approval_id)
+    if fault is None and link is not None:
+        who = str(link["entry"].get("accountId"))
+        if not who.startswith(BY_EMAIL) and said["accountId"] != who:
+            fault = "the person is not the one who signed"
+        elif said["itemsHash"] != link["entry"]["details"]["itemsHash"]:
+            fault = "the rows are not the signed ones"
+    return fault
+
+
+BY_EMAIL = "mailto:"
+"""The beginning of the identity of a person with a personal link; see `Guest`."""
+
+
+def _check_release(approval: Mapping[str, Any], signed: bool) -> None:
+    """Check that the counted receipts are of the released rows, one for each person. SR-8."""
+    id, receipts = approval["id"], approval.get("receipts", ())
+    known = [entry.get("receipt") for entry in approval.get("history", ())]
+    people = {receipt["statement"]["accountId"] for receipt in receipts}
+    for receipt in receipts:
+        if receipt not in known:
+            raise Unfit(f"a receipt of approval {id} is not in its history")
+        if receipt["statement"]["itemsHash"] != approval["itemsHash"]:
+            raise Unfit(f"the released rows of approval {id} are not the signed ones")
+    released = signed and approval["status"] == ApprovalStatus.APPROVED
+    if released and not len(people) == len(receipts) >= approval["requiredApprovals"]:
+        raise Unfit(f"approval {id} lacks the receipt of a person")
+
+
+@frozen
+class SigningKeyUse:
+    """A key that signed a receipt in a document: whose account, and the key itself."""
+
+    account_id: str
+    credential_id: str
+    public_key: str
+
+
+def keys_in(document: Mapping[str, Any]) -> Sequence[SigningKeyUse]:
+    """The keys that signed receipts in a document, each once. SR-8."""
+    receipts = (
+        entry["receipt"]
+        for approval in document["approvals"]
+        for entry in approval.get("history", ())
+        if entry.get("receipt") is not None
+    )
+    found = (
+        SigningKeyUse(one["statement"]["accountId"], one["statement"]["credentialId"], key)
+        for one in receipts
+        if (key := one["publicKey"])
+    )
+    return list(dict.fromkeys(found))
+
+
+def key_lines(used: Sequence[SigningKeyUse], trusted: Collection[tuple[str, str]]) -> Sequence[str]:
+    """
+    For each key that signed, whether *trusted* (pairs of account and public key, known from
+    elsewhere) has it. SR-8.
+    """
+    return [
+        f"signed by {one.account_id} with key {one.credential_id}: "
+        + (TRUSTED if (one.account_id, one.public_key) in trusted else ONLY_HERE)
+        for one in used
+    ]
+
+
+TRUSTED = "key named by --trust"
+ONLY_HERE = "key known only from this file (--trust)"
 
 
 PROVED = (

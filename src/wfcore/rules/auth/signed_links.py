@@ -12,7 +12,6 @@ retired key from the next request on.
 
 import hmac
 import re
-from base64 import urlsafe_b64decode, urlsafe_b64encode
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from hashlib import sha256
 from hmac import compare_digest
@@ -22,6 +21,7 @@ from attrs import evolve, frozen
 from wfcore.errors import Conflict, NotFound, PersonalLinkOver
 from wfcore.model.approval import Approval
 from wfcore.model.signing import SigningKey, SigningKeys
+from wfcore.rules.base64url import decoded, encoded
 from wfcore.time import EpochMs
 
 SIGNING_KEYS = 20
@@ -88,7 +88,7 @@ def signed(key: bytes, purpose: str, text: str, expires: EpochMs) -> str:
     *text* as a signed token of letters, digits, `-`, `_` and a dot. Everybody can read the text.
     """
     said = f"{expires}:{text}".encode()
-    return f"{_text(said)}.{_text(_digest(key, purpose, said))}"
+    return f"{encoded(said)}.{encoded(_digest(key, purpose, said))}"
 
 
 def read_signed(key: bytes, purpose: str, token: str) -> tuple[str, EpochMs] | None:
@@ -97,7 +97,7 @@ def read_signed(key: bytes, purpose: str, token: str) -> tuple[str, EpochMs] | N
     """
     said, _, signature = token.partition(".")
     try:
-        text, given = _bytes(said), _bytes(signature)
+        text, given = decoded(said), decoded(signature)
     except ValueError:
         return None
     if not compare_digest(_digest(key, purpose, text), given):
@@ -108,18 +108,6 @@ def read_signed(key: bytes, purpose: str, token: str) -> tuple[str, EpochMs] | N
 
 def _digest(key: bytes, purpose: str, text: bytes) -> bytes:
     return hmac.new(key, f"{purpose}:".encode() + text, sha256).digest()
-
-
-def _text(value: bytes) -> str:
-    return urlsafe_b64encode(value).rstrip(b"=").decode()
-
-
-def _bytes(text: str) -> bytes:
-    """The inverse of `_text`. Raises `ValueError` for any other spelling of the same bytes."""
-    value = urlsafe_b64decode(text.encode("ascii") + b"=" * (-len(text) % 4))
-    if _text(value) != text:
-        raise ValueError
-    return value
 
 
 def id_of(key: bytes) -> str:

@@ -11,6 +11,7 @@ from typing import Any
 from wfcore.model.json import Json
 from wfcore.model.review import (
     APPROVAL_TIMEOUT,
+    Assurance,
     Column,
     ColumnType,
     Escalation,
@@ -409,6 +410,8 @@ def _stage_problems(values: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     late, timeout = values.get("escalate"), values.get("timeout_ms") or APPROVAL_TIMEOUT
     if late is not None and late.after_ms >= timeout:
         yield "escalate.after", "must be shorter than the step's timeout"
+    if values.get("auto_approve") is not None and values.get("assurance") is Assurance.PASSKEY:
+        yield "autoApprove", "a rule has no passkey; leave out autoApprove or assurance"
     if values.get("auto_approve") is not None and any(
         one is not None and one.required for one in values.get("fields") or ()
     ):

@@ -11,6 +11,7 @@ from wfcore.model.json import Json
 from wfcore.model.workflow import (
     AiStep,
     ApprovalStep,
+    Assurance,
     ChildStep,
     CodeStep,
     DataStep,
@@ -363,6 +364,12 @@ KINDS: Mapping[str, StepKind] = {
                 "reminders",
                 "Durations before the expiry; at each of them an `approval.reminder` event "
                 "is sent.",
+            ),
+            "assurance": Field(
+                choice(Assurance),
+                "assurance",
+                "`passkey`: each approver signs the released rows with a passkey, on the page. "
+                "Default: `session`.",
             ),
             "links": Field(
                 choice(Links),

@@ -89,6 +89,7 @@ def open_approval(
         escalate_to=named.names("escalate.to", step.escalate.to) if step.escalate else (),
         allow_self_approval=step.allow_self_approval,
         reminders=_reminders(step, now),
+        assurance=step.assurance,
         links=step.links,
         notify=step.notify,
         fields=step.fields,

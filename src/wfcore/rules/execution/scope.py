@@ -124,7 +124,14 @@ class _SeenUnread(Mapping[str, Json]):
 
 _NOT_ASKED: JsonObject = {
     "status": None,
-    "output": {"decision": None, "comment": None, "decidedBy": None, "groups": {}, "answers": {}},
+    "output": {
+        "decision": None,
+        "comment": None,
+        "decidedBy": None,
+        "groups": {},
+        "answers": {},
+        "receipts": [],
+    },
 }
 """
 The result of an approval that has not opened yet, for the steps to which it may go back. AP-32.

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from wfcore.model.access import AccountStatus, Permission, Scope, Tier
+from wfcore.model.access import AccountStatus, Permission, Scope, SpentNonce, Tier
 from wfcore.model.approval import (
     ApprovalStatus,
     Assent,
@@ -23,11 +23,13 @@ from wfcore.model.execution import (
 )
 from wfcore.model.json import Json
 from wfcore.model.notice import NoticeStatus
+from wfcore.model.passkey import Passkey, SignedReceipt
 from wfcore.model.trigger import Chain, Missed, Refusal, Schedule
 from wfcore.model.webhook import DisabledReason, WebhookStatus
 from wfcore.model.workflow import (
     AiStep,
     ApprovalStep,
+    Assurance,
     Branch,
     Budget,
     ChildStep,
@@ -71,6 +73,9 @@ ACCOUNT = make.account(
     status=AccountStatus.LOCKED,
     password_hash="$argon2id$v=19$x",  # noqa: S106 - a sample, no password
     operator=True,
+    passkeys=(Passkey("id", "laptop", "MF", -7, "example.org", NOW, 2**32 - 1, EpochMs(NOW + 1)),),
+    passkey_required=True,
+    spent_nonces=(SpentNonce("0" * 64, EpochMs(NOW + 2)),),
 )
 KEY = make.key(
     scopes=frozenset({Scope.APPROVAL_RESPOND, Scope.WORKFLOW_READ}),
@@ -207,6 +212,9 @@ EXECUTION = make.execution(
     root_source=TriggerSource.SCHEDULE,
     capabilities=("language:command", "network"),
 )
+RECEIPT = SignedReceipt(
+    {"answers": {"limit": 2**53 + 1}, "comment": None}, ("0" * 64,), "MF", -7, NOW, "AA", "e3", "ME"
+)
 APPROVAL = make.approval(
     status=ApprovalStatus.APPROVED,
     approvers=("ann@example.org", "acc_9"),
@@ -234,13 +242,14 @@ APPROVAL = make.approval(
     allow_self_approval=False,
     assents=(
         Assent("ann@example.org", "mailto:ann@example.org", NOW),
-        Assent("", "acc_9", EpochMs(NOW + 1)),
+        Assent("", "acc_9", EpochMs(NOW + 1), receipt=RECEIPT),
     ),
     reminders=(EpochMs(NOW + 1), EpochMs(NOW + 2)),
     reminded=1,
     purpose=Purpose.BUDGET,
     links=Links.SIGN_IN,
     notify=("mail", "finance"),
+    assurance=Assurance.PASSKEY,
 )
 ARTIFACT = make.artifact(name="../Bericht ü.html", size=2**40, previewable=False)
 CALLBACK = make.callback(

@@ -10,6 +10,7 @@ from wfcore.errors import (
     AuthReason,
     InvalidInput,
     NotFound,
+    PasskeyAwaited,
     TooManyAttempts,
     Unauthenticated,
 )
@@ -69,7 +70,8 @@ async def sign_in(
     takes as long as a known email. Logins above the limit per minute are neither checked nor
     recorded, because they would flood the audit log. SE-6.
 
-    Raises `TooManyLogins`, `TooManyAttempts`, `Unauthenticated`, `AccountBlocked`, `NotReady`.
+    Raises `TooManyLogins`, `TooManyAttempts`, `Unauthenticated`, `AccountBlocked`, `NotReady`;
+    `PasskeyAwaited` for the correct password of an account that also asks for a passkey. SR-5.
     """
     services.login_traffic.admit(origin.ip, services.clock.now())
     login = session_id(same_name(email))
@@ -80,6 +82,8 @@ async def sign_in(
             await _note_failure(services, login)
             raise Unauthenticated(AuthReason.SESSION_INVALID)
         require_active(account)
+        if account.passkey_required:
+            raise PasskeyAwaited(account.id)
         begun = await _begin(services, account, login, origin, previous)
         services.login_traffic.succeeded(origin.ip, account.id)
         return begun

@@ -10,14 +10,14 @@ from wfcore.model.page import PageRequest
 from wfcore.rules.auth.access import person
 from wfcore.rules.limits import ROTATION_OVERLAP
 from wfcore.time import MINUTE, DurationMs
-from wfcore.usecases.accounts import accounts, keys, sessions
+from wfcore.usecases.accounts import accounts, keys, passkeys, sessions
 from wfcore.usecases.accounts.keys import IssuedKey
 from wfcore.usecases.administration import lookup
 from wfcore.usecases.administration.operator import Answer, Operator, checked_size, listed, shown
 from wfcore.usecases.upkeep import deleting_accounts as deleting
 from wfcore.wire.common import account_view
 from wfcore.wire.converter import plain
-from wfcore.wire.operating import key_view
+from wfcore.wire.operating import key_view, passkey_view
 
 
 async def create_account(
@@ -196,3 +196,23 @@ async def issue_login_link(at: Operator, account: str, minutes: int = 15) -> Ans
     lasts = DurationMs(minutes * MINUTE)
     token = await sessions.issue_login_link(at.services, owner.id, at.origin, lasts)
     return {"url": f"{at.base_url}/in/{token}"}
+
+
+async def list_passkeys(at: Operator, account: str) -> Answer:
+    """The passkeys of an account, in the order of their registration, with their public keys."""
+    owner = await lookup.account(at.services, account)
+    found = await passkeys.list_passkeys(at.services, owner.id)
+    return listed(passkey_view(one, owner.id) for one in found)
+
+
+async def remove_passkey(at: Operator, account: str, id: str) -> Answer:
+    """
+    Remove a passkey that its person has lost; they are told by mail. Without its last passkey the
+    account signs in with its password alone. Receipts stay valid.
+    """
+    owner = await lookup.account(at.services, account)
+    if not at.on_host and person(owner, frozenset(), at.services.policy.operators).operator:
+        fix = "an operator's is removed on the server's host alone: wfcore passkey remove"  # AC-10
+        raise InvalidInput("account", fix)
+    await passkeys.remove_passkey(at.services, owner.id, id, at.origin)
+    return {"ok": True}

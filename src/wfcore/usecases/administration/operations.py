@@ -26,6 +26,8 @@ OPERATIONS: Final[Mapping[str, Operation[Any]]] = {
     "secret.set": accounts.set_secret,
     "secret.list": accounts.list_secrets,
     "secret.delete": accounts.delete_secret,
+    "passkey.list": accounts.list_passkeys,
+    "passkey.remove": accounts.remove_passkey,
     "session.list": accounts.list_sessions,
     "session.end": accounts.end_sessions,
     "session.login": accounts.issue_login_link,

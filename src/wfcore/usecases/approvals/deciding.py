@@ -9,7 +9,15 @@ from functools import partial
 from attrs import evolve, frozen
 
 from wfcore.effects import Outcome
-from wfcore.errors import AlreadyDecided, Conflict, Forbidden, NotFound, StoreUnavailable
+from wfcore.errors import (
+    AlreadyDecided,
+    Conflict,
+    Forbidden,
+    InvalidInput,
+    NotConfirmed,
+    NotFound,
+    StoreUnavailable,
+)
 from wfcore.model.access import Caller, Share
 from wfcore.model.approval import (
     Approval,
@@ -21,7 +29,8 @@ from wfcore.model.approval import (
 from wfcore.model.event import EventKind
 from wfcore.model.execution import Execution
 from wfcore.model.json import JsonObject
-from wfcore.ports.store import Unit
+from wfcore.model.review import Assurance
+from wfcore.ports.store import Unit, View
 from wfcore.rules.approval.agreement import require_seen
 from wfcore.rules.approval.machine import (
     Approve,
@@ -31,15 +40,26 @@ from wfcore.rules.approval.machine import (
     expired,
     step_output,
 )
+from wfcore.rules.approval.receipts import (
+    receipt_of,
+    require_confirmable,
+    require_early,
+    statement_of,
+    with_receipt,
+)
 from wfcore.rules.auth.access import (
     is_approver,
     require_other_eyes,
     stands_for,
 )
+from wfcore.rules.auth.api_key import without_keys
 from wfcore.rules.execution.fold import advance, announce
 from wfcore.rules.execution.machine import Approved, BudgetExtended, Rejected, Revised
 from wfcore.rules.execution.redrive import put_aside
+from wfcore.rules.masking import NO_SECRETS, mask_text, secret_values
+from wfcore.rules.receipt import statement_digest
 from wfcore.time import EpochMs
+from wfcore.usecases.accounts.passkeys import Confirmed
 from wfcore.usecases.approvals.expiry import expire
 from wfcore.usecases.audit.auditing import (
     UNKNOWN,
@@ -79,6 +99,7 @@ def require_may(
             raise Forbidden("You are not an approver of this approval, or not now")
     if isinstance(decision, Approve):
         require_other_eyes(approval, who, given_for)
+        require_confirmable(approval, who, f"/approvals/{approval.id}")
     return given_for
 
 
@@ -86,7 +107,8 @@ def require_may(
 class Decide:
     """
     A decision from any channel. `items_hash`: the hash of the rows that the reviewer saw. `alone`:
-    the operator's approval suffices, however many approvals are required.
+    the operator's approval suffices, however many approvals are required. `confirmed`: the
+    confirmation by a passkey, which a signed release needs. SR-1.
     """
 
     approval_id: str
@@ -95,6 +117,7 @@ class Decide:
     comment: str | None = None
     items_hash: str | None = None
     alone: bool = False
+    confirmed: Confirmed | None = None
 
     @property
     def verb(self) -> str:
@@ -133,14 +156,10 @@ async def _decide(
 ) -> Approval:
     now = services.clock.deadline_now()
     async with services.store.unit() as unit:
-        before, share = await approval_for(unit, who, decision.approval_id)
-        decider = _decider(who, decision)
-        if who is not None:
-            given_for = require_may(before, who, share, decision.decision, now)
-            decider = evolve(decider, given_for=given_for)
-        weigh = partial(_weighed, before, decision, decider, now)
+        before, decider = await _admitted(services, unit, who, decision, now)
+        weighing = partial(_weighed, before, decision, decider, now)
         many = _has_many(before, decision)
-        approval, audit = await services.offload(weigh) if many else weigh()
+        approval, audit = await services.offload(weighing) if many else weighing()
         run = await execution_of(unit, approval.execution_id)
         if run is None:
             raise AlreadyDecided("The execution of this approval is gone", approval.id)
@@ -156,6 +175,44 @@ async def _decide(
     if written:
         services.wakeup.timer()
     return approval
+
+
+async def _admitted(
+    services: Services, unit: View, who: Caller | None, decision: Decide, now: EpochMs
+) -> tuple[Approval, Decider]:
+    """The approval before the decision, and the decider, who may make the decision."""
+    before, share = await approval_for(unit, who, decision.approval_id)
+    decider = _decider(who, decision)
+    if isinstance(decision.decision, Approve):
+        page = f"{services.policy.public_url or ''}/approvals/{before.id}"
+        require_confirmable(before, who, page)
+    if who is not None:
+        given_for = require_may(before, who, share, decision.decision, now)
+        decider = evolve(decider, given_for=given_for)
+    if before.assurance is Assurance.PASSKEY and decision.comment is not None:
+        run = await execution_of(unit, before.execution_id)
+        require_no_secret(decision.comment, run)
+    return before, decider
+
+
+def require_no_secret(comment: str, run: Execution | None) -> None:
+    """
+    Raises `InvalidInput` for a signed comment with a secret of the execution or an API key: what is
+    signed cannot be masked later. SR-1, SC-1.
+    """
+    secrets = secret_values(run) if run is not None else NO_SECRETS
+    if without_keys(mask_text(comment, secrets)) != comment:
+        raise InvalidInput("comment", "must not hold a secret, because it is signed")
+
+
+async def weigh(services: Services, who: Caller, decision: Decide) -> Approval:
+    """
+    The approval as *decision* would leave it; nothing is stored. Raises as `decide_approval` does.
+    """
+    now = services.clock.deadline_now()
+    async with services.store.view() as view:
+        before, decider = await _admitted(services, view, who, decision, now)
+    return await services.offload(partial(_decided, before, decision, decider, now))
 
 
 MANY_ROWS = 500
@@ -179,11 +236,35 @@ def _weighed(
     approval: Approval, decision: Decide, decider: Decider, now: EpochMs
 ) -> tuple[Approval, DecisionAudit]:
     """The approval with its decision, and its part of the audit log. Raises as `decide` does."""
+    after = _decided(approval, decision, decider, now)
+    if approval.assurance is Assurance.PASSKEY and isinstance(decision.decision, Approve):
+        after = _signed(after, decision)
+    return after, audit_of(decision.verb, approval, after)
+
+
+def _decided(approval: Approval, decision: Decide, decider: Decider, now: EpochMs) -> Approval:
     is_open = approval.status is ApprovalStatus.PENDING and not expired(approval, now)
     if is_open and isinstance(decision.decision, Approve):
         require_seen(approval, decision.items_hash)
-    after = decide(approval, decision.decision, decider, now).record
-    return after, audit_of(decision.verb, approval, after)
+    return decide(approval, decision.decision, decider, now).record
+
+
+def _signed(after: Approval, decision: Decide) -> Approval:
+    """
+    The approval with the receipt of its last assent. Raises `NotConfirmed` if another statement was
+    confirmed, or none. SR-3, SR-4.
+    """
+    given = decision.confirmed
+    if given is None:
+        raise NotConfirmed("it was approved without a passkey")
+    require_early(after, given.passkey)
+    nonce, account = given.nonce, given.account.id
+    statement = statement_of(
+        after, decision.comment, account, given.passkey, nonce.given_at, nonce.token
+    )
+    if statement_digest(statement) not in given.digests:
+        raise NotConfirmed("what was signed is not what is decided; read the approval again")
+    return with_receipt(after, receipt_of(statement, given.digests, given.passkey, given.answer))
 
 
 def _decider(who: Caller | None, decision: Decide) -> Decider:

@@ -14,6 +14,7 @@ from wfcore.ports.records import ApprovalFilter
 from wfcore.rules.approval.machine import APPROVAL, Approve, Choice, Reject
 from wfcore.rules.auth.access import is_approver, sees_execution
 from wfcore.usecases.approvals.approvals import list_approvals, read_approval
+from wfcore.usecases.approvals.confirming import require_passkey_for
 from wfcore.usecases.approvals.deciding import require_may
 from wfcore.usecases.reading import execution_of
 from wfcore.usecases.services import Services
@@ -156,7 +157,13 @@ async def review_for(services: Services, who: Caller, approval_id: str) -> Revie
     origin = approval.execution_id if sees else None
     delegates = approval.delegable and is_approver(approval, who, share)
     rejects = barred(Reject()) is None
-    return Review(approval, name, barred(Approve()), rejects, origin, delegates, _released(whole))
+    why = barred(Approve())
+    if why is None and approval.status is ApprovalStatus.PENDING:
+        try:
+            await require_passkey_for(services, who, approval)
+        except Forbidden as lacking:
+            why = lacking.message
+    return Review(approval, name, why, rejects, origin, delegates, _released(whole))
 
 
 def _released(approval: Approval) -> Sequence[tuple[str, int]]:

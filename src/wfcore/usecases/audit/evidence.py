@@ -147,7 +147,7 @@ async def write_evidence(
     document = await _document(services, execution_id, anchors)
     text = sealed(document)
     try:
-        read_evidence(text)
+        read_evidence(text, services.passkeys.verifies)
     except Unfit as error:
         raise Conflict(f"The audit log does not fit ({error}); see wfcore audit verify") from None
     async with services.store.unit() as unit:

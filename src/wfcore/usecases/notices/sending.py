@@ -136,6 +136,7 @@ _PATHS = {
     "webhook": "/operate/webhooks/{}",
     "quota": "/operate/usage",
     "step": "/executions/{}",
+    "account": "/account",
 }
 
 

@@ -163,6 +163,18 @@ async def tell_disabled(services: Services, unit: Unit, before: Webhook, after: 
     )
 
 
+async def tell_passkeys(
+    services: Services, unit: Unit, account: Account, verb: str, name: str
+) -> bool:
+    """
+    Mail a person that a passkey of their account was registered or removed. Returns whether a
+    notice was written. SR-5.
+    """
+    about: JsonObject = {"change": verb, "name": name}
+    kind, times = NoticeKind.PASSKEY_CHANGED, account.version
+    return await tell_owner(services, unit, kind, account.id, account.id, about, times)
+
+
 async def tell_refused(
     services: Services, unit: Unit, trigger: Trigger, why: Refusal, detail: str | None = None
 ) -> bool:

@@ -104,6 +104,7 @@ def test_a_plain_approval_releases_the_original_rows(approval, decider):
         "decidedBy": decider.by,
         "groups": {name: list(rows) for name, rows in original_rows(approval).items()},
         "answers": {},
+        "receipts": [],
     }
 
 

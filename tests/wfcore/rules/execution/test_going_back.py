@@ -95,7 +95,14 @@ REVISING = make.definition(code("draft"), REVIEW)
 
 def test_the_last_answer_is_seen_by_what_it_sends_back() -> None:
     """Until the approval opens anew; before the first time its parts are there and null. AP-32."""
-    none = {"decision": None, "comment": None, "decidedBy": None, "groups": {}, "answers": {}}
+    none = {
+        "decision": None,
+        "comment": None,
+        "decidedBy": None,
+        "groups": {},
+        "answers": {},
+        "receipts": [],
+    }
     steps = scope(REVISING, make.execution())["steps"]
     assert steps == {"review": {"status": None, "output": none}}
     run = asked({"comment": "a"}, {"comment": "b"})
