@@ -11,6 +11,7 @@ from adapters_http.handlers import (
     artifacts,
     events,
     executions,
+    groups,
     links,
     notices,
     operating,
@@ -56,6 +57,9 @@ from wfcore.wire.operating import (
     NoticePage,
     NoticeView,
     OperatorHealthView,
+    PeopleGroupDetail,
+    PeopleGroupList,
+    PeopleGroupView,
     PersonDetail,
     PersonPage,
     PersonView,
@@ -334,6 +338,19 @@ ROUTES: tuple[Route, ...] = (
     Route("POST", "/api/accounts/{id}/link", Auth.SESSION, accounts.make_link,
           "Create a link to sign in", body=requests.NoBody, returns=LoginLinkView,
           refuses=(404, 409)),
+
+    # Groups of people: for operators
+    Route("GET", "/api/groups", Auth.SESSION, groups.list_all,
+          "List groups", returns=PeopleGroupList, refuses=(404,)),
+    Route("POST", "/api/groups", Auth.SESSION, groups.create,
+          "Create a group", body=requests.GroupBody, status=201, returns=PeopleGroupView,
+          refuses=(404, 409)),
+    Route("GET", "/api/groups/{name}", Auth.SESSION, groups.read,
+          "Read a group", returns=PeopleGroupDetail, refuses=(404,)),
+    Route("PUT", "/api/groups/{name}", Auth.SESSION, groups.change,
+          "Change a group", body=requests.MembersBody, returns=PeopleGroupView, refuses=(404, 409)),
+    Route("DELETE", "/api/groups/{name}", Auth.SESSION, groups.delete,
+          "Delete a group", returns=DoneView, refuses=(404, 409)),
 
     # What owners look after, and operators: by session
     Route("GET", "/api/workflows", Auth.SESSION, operating.list_summaries,

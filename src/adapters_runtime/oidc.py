@@ -21,7 +21,7 @@ from attrs import frozen
 from wfcore.errors import NotReady, Unvouched
 from wfcore.model.access import Identity
 from wfcore.ports.identity import SignOnAttempt
-from wfcore.rules.auth.vouching import identity_in, is_enough
+from wfcore.rules.auth.vouching import GROUPS, identity_in, is_enough
 from wfcore.time import HOUR, SECOND, EpochMs
 
 ALGORITHMS = ("RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "EdDSA")
@@ -37,12 +37,16 @@ _NOT_OURS = "The provider's answer does not belong to this sign-in; begin again"
 
 @frozen
 class _Metadata:
-    """The provider's metadata and keys, and the time `at` which they were loaded."""
+    """
+    The provider's metadata and keys, and the time `at` which they were loaded. `scope`: the scopes
+    to request.
+    """
 
     authorization: str
     token: str
     keys: Any
     userinfo: str | None
+    scope: str
     at: EpochMs
 
 
@@ -51,7 +55,8 @@ class OidcProvider:
     The provider at *issuer*, where this server is registered as *client_id*.
 
     *secret*: None for a public client. *now*: the wall clock. *trusts_email*: whether an email
-    counts if the provider does not say that the email is verified.
+    counts if the provider does not say that the email is verified. *reads_groups*: whether the
+    groups of people are requested. AP-50.
     """
 
     def __init__(
@@ -62,12 +67,14 @@ class OidcProvider:
         now: Callable[[], EpochMs],
         *,
         trusts_email: bool = False,
+        reads_groups: bool = False,
     ) -> None:
         self._issuer = issuer
         self._client_id = client_id
         self._secret = secret
         self._now = now
         self._trusts_email = trusts_email
+        self._reads_groups = reads_groups
         self._metadata: _Metadata | None = None
         self._loading: asyncio.Task[_Metadata] | None = None
         self._context: ssl.SSLContext | None = None
@@ -77,6 +84,7 @@ class OidcProvider:
         async with self._client(redirect_uri) as client:
             url, _ = client.create_authorization_url(
                 metadata.authorization,
+                scope=metadata.scope,
                 state=attempt.state,
                 nonce=attempt.nonce,
                 code_verifier=attempt.verifier,
@@ -89,7 +97,7 @@ class OidcProvider:
             token = await self._redeemed(client, metadata, attempt, code)
             claims = await self._claims(metadata, token, attempt.nonce)
             userinfo = None
-            if metadata.userinfo is not None and not is_enough(claims):
+            if metadata.userinfo is not None and not is_enough(claims, self._reads_groups):
                 userinfo = await self._userinfo(client, metadata.userinfo, token, claims)
         return identity_in(claims, userinfo, self._trusts_email)
 
@@ -187,7 +195,9 @@ class OidcProvider:
                 keys: Any = await self._json(client, _url(found, "jwks_uri"))
             urls = _url(found, "authorization_endpoint"), _url(found, "token_endpoint")
             userinfo = _url(found, "userinfo_endpoint") if found.get("userinfo_endpoint") else None
-            self._metadata = _Metadata(*urls, KeySet.import_key_set(keys), userinfo, self._now())
+            scope = f"{SCOPE} {GROUPS}" if self._reads_groups and _offers_groups(found) else SCOPE
+            known = KeySet.import_key_set(keys)
+            self._metadata = _Metadata(*urls, known, userinfo, scope, self._now())
         except (JoseError, *_MALFORMED) as error:
             raise NotReady(_SILENT) from error
         return self._metadata
@@ -231,6 +241,15 @@ def _url(metadata: dict[str, Any], name: str) -> str:
     if not isinstance(url, str) or not url.startswith(("https://", "http://")):
         raise ValueError(name)
     return url
+
+
+def _offers_groups(metadata: dict[str, Any]) -> bool:
+    """
+    Whether there is a scope for groups. Some providers refuse a scope that they do not know, so it
+    is requested only where the metadata lists it.
+    """
+    offered = metadata.get("scopes_supported")
+    return isinstance(offered, list) and GROUPS in offered
 
 
 def _load_libraries() -> ssl.SSLContext:

@@ -6,6 +6,7 @@ from wfcore.model.access import Identity as Identity
 from wfcore.model.access import Login as Login
 from wfcore.model.access import LoginLink as LoginLink
 from wfcore.model.access import NamedSecret as NamedSecret
+from wfcore.model.access import PeopleGroups as PeopleGroups
 from wfcore.model.access import Session as Session
 from wfcore.model.access import SignOnTerms as SignOnTerms
 from wfcore.model.access import SpentNonce as SpentNonce
@@ -23,6 +24,12 @@ from wfcore.usecases.accounts.accounts import set_account as set_account
 from wfcore.usecases.accounts.accounts import set_secret as set_secret
 from wfcore.usecases.accounts.authenticate import Credentials as Credentials
 from wfcore.usecases.accounts.authenticate import authenticate as authenticate
+from wfcore.usecases.accounts.groups import GroupReport as GroupReport
+from wfcore.usecases.accounts.groups import change_group as change_group
+from wfcore.usecases.accounts.groups import create_group as create_group
+from wfcore.usecases.accounts.groups import delete_group as delete_group
+from wfcore.usecases.accounts.groups import list_groups as list_groups
+from wfcore.usecases.accounts.groups import read_group as read_group
 from wfcore.usecases.accounts.keys import IssuedKey as IssuedKey
 from wfcore.usecases.accounts.keys import create_key as create_key
 from wfcore.usecases.accounts.keys import find_key as find_key

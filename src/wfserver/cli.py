@@ -31,6 +31,7 @@ COMMANDS = {
     "session": "Console sessions: list, end.",
     "key": "API keys: create, rotate, revoke, list.",
     "secret": "Named secrets for the steps that list them: set, list, delete.",
+    "group": "Groups of people, for approvers: create, add, remove, list, show, delete.",
     "workflow": "Workflows: schema, validate, draw, apply, list, show, versions, rollback, export, "
     "share, unshare, delete.",
     "trigger": "Schedules and chains: list, pause, resume, backfill.",

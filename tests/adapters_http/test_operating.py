@@ -139,7 +139,33 @@ PEOPLE = (
     ("PUT", "/api/accounts/{}"),
     ("DELETE", "/api/accounts/{}/sessions"),
     ("POST", "/api/accounts/{}/link"),
+    ("GET", "/api/groups"),
+    ("GET", "/api/groups/{}"),
+    ("PUT", "/api/groups/{}"),
+    ("DELETE", "/api/groups/{}"),
 )
+
+
+async def test_an_operator_manages_groups(world: World):
+    """Groups are created, changed, read and deleted by session; mistakes name their field. AP-49"""
+    path = "/api/groups/Domain%20Admins"
+    body = {"name": "Domain Admins", "members": [world.ann.email, "tax@example.com"]}
+    assert (await _asked(world, "POST", "/api/groups", body)).status_code == 404
+    await accounts.set_account(world.services, world.ann.id, operator=True)
+    made = await _asked(world, "POST", "/api/groups", body)
+    assert (made.status_code, made.json()) == (201, body)
+    assert (await _asked(world, "POST", "/api/groups", body)).status_code == 409
+    wrong = await _asked(world, "PUT", path, {"add": ["nobody"]})
+    assert (wrong.status_code, "add[0]" in wrong.json()["error"]) == (400, True)
+    changed = await _asked(world, "PUT", path, {"add": ["eve@x.org"], "remove": [world.ann.id]})
+    assert changed.json()["members"] == ["tax@example.com", "eve@x.org"]
+    listed = (await _asked(world, "GET", "/api/groups")).json()["groups"]
+    assert listed == [changed.json()]
+    found = (await _asked(world, "GET", path)).json()
+    assert found["members"][0] == {"email": "tax@example.com", "accountId": None, "status": None}
+    assert found["usedBy"] == []
+    assert (await _asked(world, "DELETE", path)).json() == {"ok": True}
+    assert (await _asked(world, "GET", path)).status_code == 404
 
 
 async def test_an_operator_looks_after_people(world: World):

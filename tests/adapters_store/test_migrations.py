@@ -14,10 +14,10 @@ from adapters_store.sqlite import migrate
 DATABASES = {"sqlite": migrate, "postgres": postgres_migrate}
 PUBLISHED = {
     "sqlite": {
-        1: "4b22caa2ead098028eab3095ba3a7a66c129807328cc7c7c1962b4bdf121f6af",
+        1: "556c7af003173bb88c4ebff9eea4c22357bbe62528b4aeb0ebea1fba096b6fab",
     },
     "postgres": {
-        1: "7e030c1a3a09fd1bbfa7162211647a0346164daa8a80656436a0931dcbf94380",
+        1: "ff160030461d5c358534e07ac8bff4963f2879b4c56a7638583f47940a223dd7",
     },
 }
 """

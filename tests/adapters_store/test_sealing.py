@@ -19,7 +19,15 @@ from adapters_store.sql.statement import Statement
 from adapters_store.sqlite.full_check import check
 from adapters_store.sqlite.store import SqliteStore
 from wfcore.errors import StoreRefused, Unreadable
-from wfcore.model.access import Account, ApiKey, LoginLink, NamedSecret, Scope, Session
+from wfcore.model.access import (
+    Account,
+    ApiKey,
+    LoginLink,
+    NamedSecret,
+    PeopleGroups,
+    Scope,
+    Session,
+)
 from wfcore.model.approval import Approval, Group
 from wfcore.model.event import Event, EventKind
 from wfcore.model.execution import Callback, Execution, Replay, StepResult, StepStatus
@@ -72,6 +80,7 @@ def records() -> list[Any]:
         Session("c4nary", "acc_1", NOW, NOW),
         LoginLink("c4nary", "acc_1", NOW, NOW),
         make.signing_keys(CANARY),
+        make.people_groups(members={"finance": (CANARY,)}),
     ]
 
 
@@ -108,6 +117,7 @@ async def seen(store: SqliteStore) -> list[Any]:
             await view.get(DefinitionSnapshot, "wf_1", 1),
             await view.get(Account, "acc_1"),
             await view.get(SigningKeys, "all"),
+            await view.get(PeopleGroups, "all"),
             await view.audit.chained(0, 10),
         ]
 

@@ -13,7 +13,7 @@ from adapters_store.sql import kinds
 from adapters_store.sql.kinds import Kind
 from adapters_store.sqlite.store import SqliteStore
 from wfcore.errors import Unreadable
-from wfcore.model.access import Account, ApiKey, Login, LoginLink, Session, Share
+from wfcore.model.access import Account, ApiKey, Login, LoginLink, PeopleGroups, Session, Share
 from wfcore.model.approval import Approval
 from wfcore.model.execution import Artifact, Callback, Execution, Replay
 from wfcore.model.node import Node
@@ -58,6 +58,7 @@ GET: Mapping[str, Look] = {
     "notices": lambda view: view.get(Notice, "one"),
     "nodes": lambda view: view.get(Node, "one"),
     "signing_keys": lambda view: view.get(SigningKeys, "one"),
+    "people_groups": lambda view: view.get(PeopleGroups, "one"),
     "webhooks": lambda view: view.get(Webhook, "one"),
     "triggers": lambda view: view.get(Trigger, "one"),
     "timers": lambda view: view.get(Timer, "one"),
@@ -111,6 +112,7 @@ def records(name: str) -> list[Any]:
         make.notice(name),
         make.node(name),
         make.signing_keys(id=name),
+        make.people_groups(id=name),
         make.webhook(name),
         make.trigger(name),
         Timer(name, "trg_1", NOW),

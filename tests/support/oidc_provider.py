@@ -71,6 +71,10 @@ class Provider:
     """By path: what is answered instead."""
     userinfo: dict[str, Any] | None = None
     """What the userinfo endpoint says of its person, whose `sub` is "1"; None: there is none."""
+    scopes: list[str] | None = None
+    """What its metadata says of scopes; None: nothing."""
+    wanted_scopes: list[str] = field(factory=list)
+    """What is requested beside `openid` and `email`; it refuses all else, as Entra ID does."""
     asked: list[str] = field(factory=list)
 
     async def discovery(self, request: Request) -> Response:
@@ -85,6 +89,7 @@ class Provider:
                 "token_endpoint": f"{self.issuer}/token",
                 "jwks_uri": f"{self.issuer}/keys",
                 **({} if self.userinfo is None else {"userinfo_endpoint": f"{self.issuer}/me"}),
+                **({} if self.scopes is None else {"scopes_supported": self.scopes}),
                 "response_types_supported": ["code"],
                 "id_token_signing_alg_values_supported": ["RS256"],
                 "code_challenge_methods_supported": ["S256"],
@@ -101,7 +106,7 @@ class Provider:
         query = dict(request.query_params)
         assert (query["client_id"], query["response_type"]) == (CLIENT, "code")
         assert query["code_challenge_method"] == "S256"
-        assert query["scope"].split() == ["openid", "email"]
+        assert query["scope"].split() == ["openid", "email", *self.wanted_scopes]
         code = f"code{len(self.codes)}-{len(self.asked)}"
         self.codes[code] = query
         said = {"error": "access_denied"} if self.denies else {"code": code}

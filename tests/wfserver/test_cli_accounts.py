@@ -149,3 +149,36 @@ def test_a_missing_scope_names_those_there_are(wfcore: Call) -> None:
     assert said.status == 2
     assert "Choose from: WORKFLOW_READ, " in said.err or "Choose from: workflow_read, " in said.err
     assert "\t" not in said.err
+
+
+def test_groups_at_the_command_line(wfcore: Call) -> None:
+    """A group is created, filled, shown, listed and deleted, on the host or elsewhere. AP-49."""
+    who = ("ann@example.org", "tax@example.com")
+    made = wfcore("group", "create", "finance", *who, "--json").json
+    assert made == {"name": "finance", "members": [*who]}
+    assert wfcore("group", "create", "finance").status == 1
+    added = wfcore("group", "add", "finance", "Bob@Example.org", "--json").json
+    assert added["members"] == [*who, "bob@example.org"]
+    assert wfcore("group", "remove", "finance", "bob@example.org").status == 0
+    wrong = wfcore("group", "add", "finance", "nobody")
+    assert (wrong.status, "add[0]" in wrong.err) == (1, True)
+    assert wfcore("group", "add", "finance").status == 2
+    listed = wfcore("group", "list")
+    assert "ann@example.org, tax@example.com" in listed.out
+    flow = "name: f\nsteps: [{name: a, kind: manual_approval, message: m, approvers: ['group:%s']}]"
+    owner = ("workflow", "apply", "-", "--owner", "ann@example.org")
+    refused = wfcore(*owner, stdin=flow % "finanse")
+    assert (refused.status, "did you mean finance?" in refused.err) == (1, True)
+    assert "line 2" in refused.err or "steps[0].approvers[0]" in refused.err
+    assert wfcore(*owner, stdin=flow % "finance").status == 0
+    hidden = wfcore(*owner, stdin=(flow % "finance") + "\napproverGroups: {finance: [x@y.org]}")
+    assert (hidden.status, "too; here the definition's counts" in hidden.err) == (0, True)
+    assert wfcore(*owner, stdin=flow % "finance").status == 0
+    shown = wfcore("group", "show", "finance")
+    assert "no account" in shown.out
+    assert "used by f" in shown.out
+    used = wfcore("group", "delete", "finance")
+    assert (used.status, "is an approver in f" in used.err) == (1, True)
+    assert wfcore("workflow", "delete", "f").status == 0
+    assert wfcore("group", "delete", "finance").status == 0
+    assert wfcore("group", "list", "--json").json == {"items": [], "total": 0}

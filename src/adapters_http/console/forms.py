@@ -235,3 +235,19 @@ class PersonForm:
 
     plan: str
     status: str
+
+
+@frozen
+class GroupForm:
+    """A new group. `members`: emails or ids of accounts, separated by commas or blanks."""
+
+    name: str
+    members: str = ""
+
+
+@frozen
+class MembersForm:
+    """Members to add to a group, separated by commas or blanks, and one to remove."""
+
+    add: str = ""
+    remove: str = ""

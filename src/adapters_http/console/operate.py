@@ -30,7 +30,13 @@ def operate_page(request: Request, tab: str, status: int = 200, **facts: Any) ->
     return page(request, template, status, **facts)
 
 
-_BELOW = {"key": "keys", "made": "keys", "webhook": "webhooks", "person": "people"}
+_BELOW = {
+    "key": "keys",
+    "made": "keys",
+    "webhook": "webhooks",
+    "person": "people",
+    "group": "groups",
+}
 """The place of each page that is below a place."""
 
 

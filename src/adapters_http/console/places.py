@@ -34,7 +34,12 @@ TABS = TranslatedTexts(
 )
 """The pages below `/operate` that show the records of an owner; to an operator, all records."""
 FOR_OPERATORS = TranslatedTexts(
-    {"people": N_("People"), "notices": N_("Notices"), "health": N_("Health")}
+    {
+        "people": N_("People"),
+        "groups": N_("Groups"),
+        "notices": N_("Notices"),
+        "health": N_("Health"),
+    }
 )
 """The pages below `/operate` for operators alone. AC-7."""
 _ICONS = {"usage": "overview", "groups": "people"}

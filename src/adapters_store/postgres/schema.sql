@@ -390,6 +390,13 @@ CREATE TABLE signing_keys (
     body text NOT NULL
 );
 
+-- Groups of people, all of them in one row.
+CREATE TABLE people_groups (
+    id word PRIMARY KEY,
+    version bigint NOT NULL,
+    body text NOT NULL
+);
+
 CREATE TABLE audit (
     number bigint PRIMARY KEY CHECK (number > 0),
     previous text NOT NULL,

@@ -92,6 +92,7 @@ SEALED: Mapping[str, SealedTable] = {
     "events": SealedTable(("data",), ("execution_id", "number")),
     "execution_variables": SealedTable(("body", "cause"), ("execution_id",)),
     "notices": SealedTable(),
+    "people_groups": SealedTable(),
     "logs": SealedTable(("data",), ("execution_id", "number")),
     "executions": SealedTable(("callback_url", "output")),
     "login_links": SealedTable(),

@@ -18,7 +18,15 @@ from attrs import evolve, frozen
 
 from adapters_store.sql.cells import SEALED, Cells, Key, Row, sealed, text_of, value_of
 from adapters_store.sql.statement import Write, insert, update
-from wfcore.model.access import Account, ApiKey, Login, LoginLink, Session, Share
+from wfcore.model.access import (
+    Account,
+    ApiKey,
+    Login,
+    LoginLink,
+    PeopleGroups,
+    Session,
+    Share,
+)
 from wfcore.model.approval import Approval, ApprovalHead
 from wfcore.model.execution import Artifact, Callback, Replay
 from wfcore.model.node import Node
@@ -274,6 +282,7 @@ NOTICES = Kind(
 )
 NODES = Kind("nodes", Node)
 SIGNING = Kind("signing_keys", SigningKeys)
+GROUPS = Kind("people_groups", PeopleGroups)
 REPLAYS = Kind(
     "replays",
     Replay,
@@ -287,7 +296,7 @@ KINDS: Mapping[type[Any], Kind[Any]] = {
     kind.type: kind
     for kind in (
         *(ACCOUNTS, KEYS, SESSIONS, LOGINS, LOGIN_LINKS, WORKFLOWS, DEFINITIONS, STATES),
-        *(SHARES, SIGNING),
+        *(SHARES, SIGNING, GROUPS),
         *(APPROVALS, ARTIFACTS, CALLBACKS, WEBHOOKS, TRIGGERS, TIMERS, NOTICES, NODES, REPLAYS),
     )
 }

@@ -69,6 +69,7 @@ MOVED: Mapping[str, tuple[str, ...]] = {
     "notices": ("id",),
     "replays": ("scope", "key"),
     "signing_keys": ("id",),
+    "people_groups": ("id",),
     "group_limits": ("workflow_id",),
     "group_checks": ("concurrency_group",),
     "served": ("owner_id",),

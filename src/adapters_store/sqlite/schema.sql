@@ -388,6 +388,13 @@ CREATE TABLE signing_keys (
     body TEXT NOT NULL
 );
 
+-- Groups of people, all of them in one row.
+CREATE TABLE people_groups (
+    id TEXT PRIMARY KEY,
+    version INTEGER NOT NULL,
+    body TEXT NOT NULL
+);
+
 -- The keys that something may be sealed with, by their ids; the keys themselves are elsewhere.
 CREATE TABLE seal_keys (number INTEGER PRIMARY KEY AUTOINCREMENT, id TEXT NOT NULL UNIQUE);
 

@@ -6,7 +6,7 @@ from typing import Any, TypeVar
 
 from wfcore.memory.disk import Medium, SchedulingPoint
 from wfcore.memory.overlay import Change, Overlay, Table
-from wfcore.model.access import Account, ApiKey, Login, LoginLink, Session, Share
+from wfcore.model.access import Account, ApiKey, Login, LoginLink, PeopleGroups, Session, Share
 from wfcore.model.approval import Approval
 from wfcore.model.event import AuditChain, ChainedEntry, Event
 from wfcore.model.execution import Artifact, Callback, Execution, ExecutionStatus, Replay
@@ -49,6 +49,7 @@ SESSIONS = table_of(Session)
 LOGINS = table_of(Login)
 LOGIN_LINKS = table_of(LoginLink)
 SIGNING_KEYS = table_of(SigningKeys)
+PEOPLE_GROUPS = table_of(PeopleGroups)
 WORKFLOWS = table_of(Workflow)
 DEFINITIONS = table_of(DefinitionSnapshot)
 STATES = table_of(WorkflowState)

@@ -1,5 +1,6 @@
 """Accounts, shares, API keys, console sessions, and the windows of quotas."""
 
+from collections.abc import Mapping
 from enum import StrEnum
 from typing import TypeAlias
 
@@ -113,6 +114,18 @@ class Account:
 
 
 @frozen
+class PeopleGroups:
+    """
+    All groups of the server, as one record. `members`: the addresses of each group, by its name, in
+    the form for comparison. AP-49.
+    """
+
+    id: str
+    members: Mapping[str, tuple[str, ...]] = field(factory=dict)
+    version: int = 0
+
+
+@frozen
 class Share:
     """A permission of *account_id*, and all lower permissions, on one workflow."""
 
@@ -200,11 +213,12 @@ class LoginLink:
 class Identity:
     """
     A person as an identity provider describes them. `verified`: whether the provider has checked
-    the email.
+    the email. `groups`: the person's groups at the provider, in the provider's words.
     """
 
     email: str
     verified: bool
+    groups: frozenset[str] = frozenset()
 
 
 @frozen
@@ -212,11 +226,13 @@ class SignOnTerms:
     """
     The people whom an identity provider may sign in: people with emails in `domains` (lower case;
     empty: all people). `create`: whether an email without an account gets an account, on the plan
-    FREE. SE-9.
+    FREE. SE-9. `groups`: the groups of the server whose members the provider decides, each by the
+    provider's word for it. AP-50.
     """
 
     domains: frozenset[str] = frozenset()
     create: bool = False
+    groups: Mapping[str, str] = field(factory=dict)
 
 
 @frozen

@@ -30,7 +30,16 @@ from typing import Any, Protocol
 
 from attrs import frozen
 
-from wfcore.model.access import Account, ApiKey, Login, LoginLink, Session, Share, by_email
+from wfcore.model.access import (
+    Account,
+    ApiKey,
+    Login,
+    LoginLink,
+    PeopleGroups,
+    Session,
+    Share,
+    by_email,
+)
 from wfcore.model.approval import Approval, ApprovalHead, ApprovalStatus
 from wfcore.model.event import AuditChain, AuditEntry, ChainedEntry, Event
 from wfcore.model.execution import (
@@ -82,6 +91,7 @@ RECORDS = (
     RecordKind("login", Login),
     RecordKind("login link", LoginLink),
     RecordKind("signing keys", SigningKeys),
+    RecordKind("groups of people", PeopleGroups),
     RecordKind(
         "workflow",
         Workflow,

@@ -87,6 +87,8 @@ changes, and stages. AP-29, AP-30, AP-31, AP-33.
 """
 MAX_APPROVERS = 200
 """Names that one template of an approval may give. AP-41."""
+MAX_GROUPS, MAX_GROUP_MEMBERS = 500, 1_000
+"""Groups of a server, and the members of one. AP-49."""
 MAX_CHANNELS = 20
 MAX_MAIL_RECIPIENTS = 50
 MAX_MAIL_FILES = 20

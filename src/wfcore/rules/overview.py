@@ -11,7 +11,7 @@ from wfcore.time import DurationMs, EpochMs
 
 
 @frozen
-class Failure:
+class FailureCause:
     """
     The failed executions of a workflow with the same step and the same first line of the error.
     `last`: the newest of them. `step`: empty if no step failed.
@@ -26,14 +26,14 @@ class Failure:
     last_at: EpochMs
 
 
-def failures(runs: Iterable[Execution]) -> Sequence[Failure]:
+def failures(runs: Iterable[Execution]) -> Sequence[FailureCause]:
     """The failures of *runs*, which are ordered from the newest on; the most frequent first."""
     found = defaultdict[tuple[str, str, str], list[Execution]](list)
     for run in runs:
         step = (run.status_reason.step_name if run.status_reason else None) or ""
         found[run.workflow_id, step, first_line(run)].append(run)
     made = [
-        Failure(id, same[0].workflow_name, step, line, len(same), same[0].id, same[0].accepted_at)
+        FailureCause(id, same[0].workflow_name, step, line, len(same), same[0].id, same[0].accepted_at)
         for (id, step, line), same in found.items()
     ]
     return sorted(made, key=lambda one: -one.times)

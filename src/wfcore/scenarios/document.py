@@ -107,7 +107,7 @@ class Given:
     """
     The start of the execution. `secrets`: values of named secrets; other secrets get made-up
     values. `state`: values of the workflow's state at the start. `trigger`: the facts of a start by
-    a trigger, by their names in templates.
+    a trigger, by their names in templates. `groups`: the members of the groups of the server.
     """
 
     inputs: JsonObject = field(factory=dict)
@@ -116,6 +116,7 @@ class Given:
     secrets: Mapping[str, str] = field(factory=dict)
     state: JsonObject = field(factory=dict)
     trigger: JsonObject | None = None
+    groups: Mapping[str, tuple[str, ...]] = field(factory=dict)
 
 
 @frozen
@@ -254,6 +255,7 @@ _GIVEN: Check = record(
         "secrets": Field(_object_of(text()), "secrets"),
         "trigger": Field(_TRIGGER, "trigger"),
         "state": Field(_object_of(_anything), "state"),
+        "groups": Field(_object_of(list_of(filled)), "groups"),
     },
 )
 EXPECTED: Mapping[str, Field] = {

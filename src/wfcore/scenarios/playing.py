@@ -51,6 +51,7 @@ from wfcore.scenarios.triggering import start_by_facts
 from wfcore.scenarios.virtual_worker import Ending, NotedMoves, VirtualWorker, at_once, done
 from wfcore.time import DAY, DurationMs, EpochMs, later
 from wfcore.usecases.accounts.accounts import set_secret
+from wfcore.usecases.accounts.groups import create_group
 from wfcore.usecases.accounts.passkeys import Confirmed, give_nonce
 from wfcore.usecases.approvals.deciding import Decide, decide_approval, weigh
 from wfcore.usecases.approvals.expiry import expire_due, remind_due
@@ -240,6 +241,8 @@ class _Stage:
         """
         owner = self._person(OWNER)
         given, known = self._scenario.given, {self._definition.name}
+        for name, members in given.groups.items():
+            done(create_group(self._services, name, members))
         for other in (*self._others, *_stand_ins((self._definition, *self._others))):
             known.add(other.name)
             workflow = self._apply(owner, evolve(other, triggers=()))

@@ -13,6 +13,7 @@ from wfcore.model.access import (
     ApiKey,
     Login,
     LoginLink,
+    PeopleGroups,
     Permission,
     Scope,
     Session,
@@ -323,6 +324,11 @@ def signing_keys(*keys: str, **fields: Any) -> SigningKeys:
     """The keys that sign links. The first key signs now."""
     made = tuple(SigningKey(id_of(one.encode()), NOW, one) for one in keys or ("k" * 43,))
     return SigningKeys(**{"id": "all", "keys": made, **fields})
+
+
+def people_groups(**fields: Any) -> PeopleGroups:
+    """The groups of the server: the group `finance` with one member."""
+    return PeopleGroups(**{"id": "all", "members": {"finance": ("ann@example.org",)}, **fields})
 
 
 def replay(key: str = "once", **fields: Any) -> Replay:

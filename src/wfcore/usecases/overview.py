@@ -16,7 +16,7 @@ from wfcore.model.execution import ExecutionStatus
 from wfcore.model.page import NEWEST, PageCursor, PageRequest
 from wfcore.model.workflow import Workflow
 from wfcore.ports.records import HOURS, Activity, ApprovalFilter, ExecutionFilter
-from wfcore.rules.overview import Failure, failures, percentile
+from wfcore.rules.overview import FailureCause, failures, percentile
 from wfcore.time import DAY, DurationMs, EpochMs
 from wfcore.usecases.approvals.approvals import list_approvals
 from wfcore.usecases.executions.executions import list_executions
@@ -45,7 +45,7 @@ class Overview:
     hours: Sequence[tuple[int, int]]
     p50: DurationMs | None
     p95: DurationMs | None
-    failures: Sequence[Failure]
+    failures: Sequence[FailureCause]
     waiting: int
     awaited: Sequence[ApprovalHead]
     names: Mapping[str, str]

@@ -1,6 +1,6 @@
 """How the wire shows what owners and operators look after: keys, usage, triggers, the audit log."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from attrs import define, field
 
@@ -93,6 +93,64 @@ def person_view(account: Account) -> PersonView:
         account.operator,
         account.created_at,
     )
+
+
+@define(eq=False)
+class PeopleGroupView:
+    """A group of the server, and the addresses of its members."""
+
+    name: str
+    members: Sequence[str]
+
+
+@define(eq=False)
+class PeopleGroupList:
+    """The groups of the server, by name."""
+
+    groups: Sequence[PeopleGroupView]
+
+
+@define(eq=False)
+class MemberView:
+    """A member of a group, with the account of that email, if there is one."""
+
+    email: str
+    account_id: str | None
+    status: AccountStatus | None
+
+
+@define(eq=False)
+class GroupUseView:
+    """A workflow whose present definition, or an open execution's, names the group."""
+
+    id: str
+    name: str
+
+
+@define(eq=False)
+class PeopleGroupDetail:
+    """A group, its members, and the workflows that name it as an approver."""
+
+    name: str
+    members: Sequence[MemberView]
+    used_by: Sequence[GroupUseView]
+
+
+def group_detail(
+    name: str, members: Sequence[tuple[str, Account | None]], uses: Mapping[str, str]
+) -> PeopleGroupDetail:
+    """A group with its members and uses. *uses*: the names of workflows by their ids."""
+    return PeopleGroupDetail(
+        name,
+        [_member(email, account) for email, account in members],
+        [GroupUseView(id, workflow) for id, workflow in uses.items()],
+    )
+
+
+def _member(email: str, account: Account | None) -> MemberView:
+    if account is None:
+        return MemberView(email, None, None)
+    return MemberView(email, account.id, account.status)
 
 
 @define(eq=False)

@@ -261,6 +261,22 @@ class AccountBody:
 
 
 @frozen
+class GroupBody:
+    """A new group of the server, and its members: emails, or ids of accounts."""
+
+    name: str
+    members: Sequence[str] | None = field(default=None, metadata=NOT_NULL)
+
+
+@frozen
+class MembersBody:
+    """Members to add to a group and to remove from it: emails, or ids of accounts."""
+
+    add: Sequence[str] | None = field(default=None, metadata=NOT_NULL)
+    remove: Sequence[str] | None = field(default=None, metadata=NOT_NULL)
+
+
+@frozen
 class DefinitionBody:
     """Another text of a definition, YAML or JSON, which began with `version`."""
 

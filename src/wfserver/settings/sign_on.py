@@ -13,13 +13,14 @@ from wfcore.errors import InvalidInput
 from wfcore.installed import install
 from wfcore.model.access import SignOnTerms
 from wfcore.ports.system import Clock
+from wfcore.rules.approval.groups import WANTED, is_group_name
 from wfserver.errors import CommandFailed
 from wfserver.settings.steps import switch
 
 ISSUER, SECRET = "WFCORE_OIDC_ISSUER", "WFCORE_OIDC_CLIENT_SECRET"
 _CLIENT, _NAME = "WFCORE_OIDC_CLIENT_ID", "WFCORE_OIDC_NAME"
 _DOMAINS, _CREATE = "WFCORE_OIDC_DOMAINS", "WFCORE_OIDC_CREATE"
-_TRUST = "WFCORE_OIDC_TRUST_EMAIL"
+_TRUST, _GROUPS = "WFCORE_OIDC_TRUST_EMAIL", "WFCORE_OIDC_GROUPS"
 _ENTRA = ("microsoftonline.com", "microsoftonline.us", "partner.microsoftonline.cn", "windows.net")
 _EVERYBODY = ("common", "organizations", "consumers", "9188040d-6c67-4c5b-b112-36a304b66dad")
 """Entra ID's issuers for accounts of any tenant; such an account can claim any email."""
@@ -45,7 +46,7 @@ def sign_on_settings(env: Mapping[str, str]) -> SignOnSettings | None:
     """The settings in the environment; None: there is no issuer. Raises `InvalidInput`."""
     issuer, client_id = env.get(ISSUER, ""), env.get(_CLIENT, "")
     secret, name = env.get(SECRET) or None, env.get(_NAME, "")
-    terms = SignOnTerms(_domains(env), switch(env, _CREATE, False))
+    terms = SignOnTerms(_domains(env), switch(env, _CREATE, False), _groups(env))
     if not issuer:
         return None
     try:
@@ -77,6 +78,21 @@ def _domains(env: Mapping[str, str]) -> frozenset[str]:
     return found
 
 
+def _groups(env: Mapping[str, str]) -> Mapping[str, str]:
+    """
+    The names of groups by the provider's words, from a list of NAME or WORD=NAME with commas.
+    AP-50.
+    """
+    found: dict[str, str] = {}
+    for one in filter(None, map(str.strip, env.get(_GROUPS, "").split(","))):
+        word, _, name = one.rpartition("=")
+        if not is_group_name(name := name.strip()):
+            fix = f"{name!r} can be no group: it must be {WANTED}; write NAME or WORD=NAME"
+            raise InvalidInput(_GROUPS, fix)
+        found[word.strip() or name] = name
+    return found
+
+
 def sign_on_with(settings: SignOnSettings | None, clock: Clock) -> SignOn | None:
     """
     The sign-on of *settings*; None: no sign-on is set up. Raises `CommandFailed` without the extra.
@@ -86,5 +102,6 @@ def sign_on_with(settings: SignOnSettings | None, clock: Clock) -> SignOn | None
     if find_spec("authlib") is None:
         raise CommandFailed(f"{ISSUER} needs an extra: {install('oidc')}")
     client = settings.issuer, settings.client_id, settings.secret, clock.now
-    provider = OidcProvider(*client, trusts_email=settings.trusts_email)
+    reads = bool(settings.terms.groups)
+    provider = OidcProvider(*client, trusts_email=settings.trusts_email, reads_groups=reads)
     return SignOn(provider, settings.name, settings.terms)

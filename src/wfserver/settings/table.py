@@ -260,6 +260,12 @@ SETTINGS = (
         "1: emails count of which the provider does not say whether they are verified, as Entra "
         "ID's; only for the issuer of one tenant, never `common`",
     ),
+    Setting(
+        "WFCORE_OIDC_GROUPS",
+        "none",
+        "groups whose members each sign-in sets from the claim `groups`, separated by commas: "
+        "NAME, or WORD=NAME where the provider has another word for one",
+    ),
     Setting("WFCORE_OIDC_CREATE", "0", "1: an email without an account gets one, on the plan FREE"),
     Setting(
         "WFCORE_SMTP_URL",

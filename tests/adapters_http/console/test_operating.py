@@ -13,13 +13,13 @@ from tests.support.http_world import bearer
 from wfcore.model.access import Account, Scope, Tier
 from wfcore.model.execution import Usage
 from wfcore.model.trigger import Schedule
-from wfcore.model.workflow import AiStep, Definition
+from wfcore.model.workflow import AiStep, ApprovalStep, Definition
 from wfcore.ports.runtime import StepEnd
 from wfcore.time import DAY, EpochMs
 from wfcore.usecases.accounts import accounts, keys
 from wfcore.usecases.audit.auditing import read_audit
 from wfcore.usecases.upkeep.retention import run_upkeep
-from wfcore.usecases.workflows.workflows import read_workflow
+from wfcore.usecases.workflows.workflows import delete_workflow, read_workflow
 
 from .conftest import Site
 from .execution_case import Runs, give_calendar
@@ -226,6 +226,34 @@ def test_what_an_operator_does_to_people_is_noted_as_theirs(site: Site):
     entries = site.do(read_audit(site.world.services, EpochMs(0), None, 100))
     found = {one.event: one.account_id for one in entries if one.target == site.world.ann.id}
     assert (found["account.set"], found["login_link.create"]) == (me.id, me.id)
+
+
+def test_groups_are_for_operators(site: Site):
+    """A group is made, joined, left and deleted at pages that others do not have. AC-7, AP-49."""
+    assert Reader(site).get("/operate/groups").status_code == 404
+    _, olga = operator(site)
+    ann = site.world.ann
+    made = olga.post("/operate/groups", name="finance", members=f"{ann.email}, tax@example.com")
+    assert made.headers["location"] == "/operate/group/finance"
+    assert "finance ann@example.org, tax@example.com" in text_of(olga.get("/operate/groups"))
+    page = olga.get("/operate/group/finance")
+    assert f'href="/operate/people/{ann.id}"' in page.text
+    assert "none; decides by mailed links" in text_of(page)
+    again = olga.post("/operate/groups", name="finance")
+    assert (again.status_code, "exists already" in again.text) == (400, True)
+    wrong = olga.post("/operate/group/finance", add="nobody")
+    assert (wrong.status_code, "add[0]" in wrong.text) == (400, True)
+    olga.post("/operate/group/finance", remove="tax@example.com")
+    assert "tax@example.com" not in olga.get("/operate/group/finance").text
+    step = ApprovalStep("ask", "Pay?", approvers=("group:finance",))
+    flow = site.do(site.world.workflow(step, name="Refunds"))
+    assert f'<a href="/workflows/{flow}">Refunds</a>' in olga.get("/operate/group/finance").text
+    used = olga.post("/operate/group/finance/delete", name="finance")
+    assert (used.status_code, "is an approver in Refunds" in used.text) == (400, True)
+    site.do(delete_workflow(site.world.services, flow))
+    assert olga.post("/operate/group/finance/delete", name="x").status_code == 400
+    assert olga.post("/operate/group/finance/delete", name="finance").status_code == 303
+    assert "There is no group yet." in olga.get("/operate/groups").text
 
 
 def test_the_next_twenty_fires_are_in_order(site: Site):

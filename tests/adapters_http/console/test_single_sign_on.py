@@ -23,6 +23,7 @@ from wfcore.testing.builders import NOW
 from wfcore.time import HOUR, MINUTE
 from wfcore.usecases.accounts import accounts
 from wfcore.usecases.accounts.accounts import find_account
+from wfcore.usecases.accounts.groups import create_group, list_groups
 from wfcore.usecases.audit.auditing import read_audit
 
 HTML = {"Accept": "text/html"}
@@ -77,7 +78,8 @@ async def company(tmp_path: Path, terms: SignOnTerms, trusts_email: bool) -> Asy
     clock = SimpleNamespace(now=lambda: 0)
     async with a_provider(lambda: clock.now()) as provider:
         of_us = provider.issuer, CLIENT, SECRET, lambda: clock.now()
-        asking = OidcProvider(*of_us, trusts_email=trusts_email)
+        reads = bool(terms.groups)
+        asking = OidcProvider(*of_us, trusts_email=trusts_email, reads_groups=reads)
         sign_on = SignOn(asking, "Example Corp", terms)
         async with a_world(tmp_path, HttpConfig(console=True, sign_on=sign_on)) as world:
             clock.now = world.clock.now
@@ -426,3 +428,66 @@ class TestOidcProvider(IdentityProviderContract):
     @pytest.fixture
     def provider(self, company: Office) -> OidcProvider:
         return OidcProvider(company.made.issuer, CLIENT, SECRET, lambda: NOW)
+
+
+@pytest.mark.parametrize(
+    "terms", [SignOnTerms(groups={"7f3e": "finance", "legal": "legal"})], ids=["groups"]
+)
+class TestGroups:
+    """The provider decides the groups that the settings name, at each sign-in. AP-50."""
+
+    async def test_each_sign_in_joins_and_leaves(self, company: Company):
+        """A word of the provider joins its group, and its absence at the next sign-in leaves it."""
+        services, ann = company.world.services, company.world.ann
+        await create_group(services, "board", [ann.email])
+        company.provider.claims = {"groups": ["7f3e", "board", "admins", 7]}
+        assert (await company.sign_in()).status_code == 303
+        found = await list_groups(services)
+        assert found == {"board": (ann.email,), "finance": (ann.email,)}
+        company.provider.claims = {"groups": "legal"}
+        await company.sign_in()
+        found = await list_groups(services)
+        assert (found["finance"], found["legal"]) == ((), (ann.email,))
+        company.provider.claims = {}
+        await company.sign_in()
+        assert (await list_groups(services))["legal"] == ()
+        assert (await list_groups(services))["board"] == (ann.email,)
+        entries = await read_audit(services, company.world.clock.now(), None, 99)
+        moves = [(one.account_id, one.details) for one in entries if one.event == "group.follow"]
+        assert moves == [
+            (ann.id, {"by": "oidc", "joined": ["finance"], "left": []}),
+            (ann.id, {"by": "oidc", "joined": ["legal"], "left": ["finance"]}),
+            (ann.id, {"by": "oidc", "joined": [], "left": ["legal"]}),
+        ]
+
+    async def test_who_is_refused_joins_nothing(self, company: Company):
+        """A sign-in that is refused changes no group."""
+        services, ann = company.world.services, company.world.ann
+        company.provider.claims = {"groups": ["legal"], "email_verified": False}
+        assert (await company.sign_in()).status_code == 403
+        company.provider.claims = {"groups": ["legal"]}
+        await accounts.set_account(services, ann.id, status=AccountStatus.LOCKED)
+        assert (await company.sign_in()).status_code == 403
+        assert await list_groups(services) == {}
+
+    async def test_groups_at_userinfo_only(self, company: Company):
+        """A provider that names groups only at its userinfo endpoint is heard there."""
+        company.provider.userinfo = {"email": "ann@example.org", "groups": ["legal"]}
+        await company.sign_in()
+        assert (await list_groups(company.world.services))["legal"] == ("ann@example.org",)
+        assert "userinfo" in company.provider.asked
+
+    async def test_a_scope_for_groups_is_requested_where_there_is_one(self, company: Company):
+        """The scope `groups` is requested only where the metadata offers it."""
+        company.provider.scopes = ["openid", "email", "groups"]
+        company.provider.wanted_scopes = ["groups"]
+        company.provider.claims = {"groups": ["legal"]}
+        assert (await company.sign_in()).status_code == 303
+
+
+async def test_without_the_setting_the_claim_is_ignored(company: Company):
+    """A claim about groups makes no group where the settings name none. AP-50."""
+    company.provider.claims = {"groups": ["finance"]}
+    company.provider.scopes = ["openid", "email", "groups"]
+    await company.sign_in()
+    assert await list_groups(company.world.services) == {}

@@ -31,6 +31,7 @@ THROUGH_POSTGRES = 4
 """One in so many."""
 NOT_IN_WORLDS = frozenset(
     {"sessions", "logins", "login_links", "api_keys", "signing_keys", "seal_keys"}
+    | {"people_groups"}
     | {"logs", "artifacts", "callbacks", "approval_approvers", "group_checks"}
 )
 """Of the last two, stores make what they need for lists and groups of their own."""

@@ -229,6 +229,33 @@ scenarios:
     assert wrong(ran) == ""
 
 
+def test_a_group_of_the_server_is_given(play: Play) -> None:
+    """A scenario gives the members of the server's groups; else it says what is missing."""
+    ran = play(
+        """
+name: W
+steps:
+  - {name: ask, kind: manual_approval, message: Pay, approvers: ["group:finance"],
+     requiredApprovals: 2}
+""",
+        """
+scenarios:
+  - name: both of the group
+    given: {groups: {finance: [ann@example.org, bob@example.org]}}
+    decisions: [{step: ask, decision: approve}, {step: ask, decision: approve}]
+    expect:
+      status: COMPLETED
+      approvals: [{step: ask, approvers: [ann@example.org, bob@example.org]}]
+  - name: one is too few
+    given: {groups: {finance: [ann@example.org]}}
+    expect: {status: FAILED}
+  - name: no such group
+    expect: {refused: "'finance' is no group of approverGroups or of this server"}
+""",
+    )
+    assert wrong(ran) == ""
+
+
 CHILD = """
 name: Parent
 steps:

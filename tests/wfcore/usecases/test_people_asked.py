@@ -77,7 +77,7 @@ async def test_a_template_names_people(world: World, who: Any, named: tuple[str,
         ("", "which is not an email address or an account id"),
         (7, "must give text, or a list of texts"),
         ([BOB, {"to": EVE}], "must give text, or a list of texts"),
-        ("group:nobody", "'group:nobody' is no group of approverGroups"),
+        ("group:nobody", "'group:nobody' is no group of approverGroups or of this server"),
         ([BOB] * 201, "gives 201 names; at most 200"),
     ],
 )

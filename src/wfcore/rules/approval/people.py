@@ -31,11 +31,11 @@ account.
 
 class UnreadPeople(Exception):
     """
-    Raised for names whose accounts must be read before an approval can open. `names`: as
-    `same_name` writes them.
+    Raised for what must be read before an approval can open: the accounts with `names`, as
+    `same_name` writes them, or the groups of the server.
     """
 
-    def __init__(self, names: Iterable[str]) -> None:
+    def __init__(self, names: Iterable[str] = ()) -> None:
         super().__init__()
         self.names = frozenset(names)
 
@@ -48,18 +48,27 @@ class People:
     `accounts`: by each name that was read, as `same_name` writes it, the account with that name;
     None if there is no such account. `editors`: ids of the accounts with EDIT on the workflow.
     `outsiders`: addresses without an account that data may name, and domains of such addresses,
-    written `@example.org`.
+    written `@example.org`. `groups`: the groups of the server; None: they were not read. AP-49.
     """
 
     accounts: Mapping[str, Account | None] = field(factory=dict)
     editors: tuple[str, ...] = ()
     outsiders: frozenset[str] = frozenset()
+    groups: Mapping[str, tuple[str, ...]] | None = None
 
     def require(self, names: Iterable[str]) -> None:
         """Raises `UnreadPeople` if the accounts of some *names* were not read."""
         wanted = frozenset(map(same_name, names))
         if not wanted <= self.accounts.keys():
             raise UnreadPeople(wanted)
+
+    def members(self, group: str) -> tuple[str, ...] | None:
+        """
+        The members of a group of the server; None: there is no such group. Raises `UnreadPeople`.
+        """
+        if self.groups is None:
+            raise UnreadPeople
+        return self.groups.get(group)
 
     def admits(self, name: str) -> bool:
         """Whether a name from data counts. AP-41, GT-5."""
@@ -90,12 +99,18 @@ def is_template(entry: str) -> bool:
     return "{{" in entry
 
 
-def expanded(where: str, name: str, groups: Groups) -> tuple[str, ...]:
-    """The members of a group, or *name* itself. Raises `TemplateFailed`. AP-34."""
-    if not name.startswith(GROUP_MARK):
+def expanded(where: str, name: str, groups: Groups, people: People | None) -> tuple[str, ...]:
+    """
+    The members of a group, or *name* itself. *groups*: those of the definition, which come before
+    the server's groups. *people* None: every name counts. Raises `TemplateFailed`, `UnreadPeople`.
+    AP-34, AP-49.
+    """
+    group = name.removeprefix(GROUP_MARK)
+    if group == name or (group not in groups and people is None):
         return (name,)
-    if (members := groups.get(name.removeprefix(GROUP_MARK))) is None:
-        raise TemplateFailed(where, f"{name!r} is no group of approverGroups")
+    members = groups[group] if group in groups or people is None else people.members(group)
+    if members is None:
+        raise TemplateFailed(where, f"{name!r} is no group of approverGroups or of this server")
     return members
 
 

@@ -1,5 +1,5 @@
 """
-The email of a person in the claims of an OpenID Connect provider. SE-9.
+The email and the groups of a person in the claims of an OpenID Connect provider. SE-9.
 
 The standard has a boolean `email_verified`. Entra ID has none; its optional claim `xms_edov` says
 whether the domain is the customer's own. Cognito and Apple write "true"; other providers give the
@@ -14,6 +14,8 @@ from wfcore.model.access import Identity
 from wfcore.rules.mailbox import same_name
 
 Claims = Mapping[str, Any]
+GROUPS = "groups"
+"""The claim that lists the groups of a person. The standard has none; providers agree on this."""
 _YES = (True, "true", "True", "1")
 
 
@@ -29,12 +31,24 @@ def identity_in(token: Claims, userinfo: Claims | None, trusts: bool) -> Identit
         email = email or _email(told)
         said = _says_verified(told)
         verified = said if verified is None else verified and said is not False
-    return Identity(email, trusts if verified is None else verified)
+    groups = _groups(token) if GROUPS in token else _groups(told)
+    return Identity(email, trusts if verified is None else verified, groups)
 
 
-def is_enough(token: Claims) -> bool:
-    """Whether the token alone contains an email and says whether the email is verified."""
-    return bool(_email(token)) and _says_verified(token) is not None
+def is_enough(token: Claims, groups: bool = False) -> bool:
+    """
+    Whether the token alone contains an email and says whether the email is verified. *groups*:
+    whether groups are needed, too.
+    """
+    named = GROUPS in token or not groups
+    return named and bool(_email(token)) and _says_verified(token) is not None
+
+
+def _groups(claims: Claims) -> frozenset[str]:
+    """The groups in the claim `groups`; a single text is one group. AP-50."""
+    said = claims.get(GROUPS)
+    listed = said if isinstance(said, list) else [said]
+    return frozenset(one for one in listed if isinstance(one, str))
 
 
 def _email(claims: Claims) -> str:

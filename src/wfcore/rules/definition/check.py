@@ -68,7 +68,6 @@ def check_definition(
     own_name = document.get("name") if isinstance(document, Mapping) else None
     own_name = workflow_name(own_name) if isinstance(own_name, str) else None
     reading = Reading(KINDS, findings, _declared(document), template_problems, own_name)
-    reading.approver_groups = _declared(document, "approverGroups")
     reading.state = _declared(document, "state")
     reading.secret_state = tuple(name for name in reading.state if _is_secret(document, name))
     values = read_object(document, "", fields_of(reading, schedule_problems), findings)

@@ -8,6 +8,7 @@ AP-21, AP-25, AP-29, AP-30.
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Any
 
+from wfcore.errors import Problem
 from wfcore.model.json import Json
 from wfcore.model.review import (
     APPROVAL_TIMEOUT,
@@ -212,25 +213,14 @@ def _way_back(reading: Reading) -> Check:
     return goto
 
 
-def _approver(reading: Reading) -> Check:
-    """Reads one entry of a list of approvers."""
-
-    @accepting(any_of(filled.schema, whole_template.schema))
-    def approver(document: Json, path: str, findings: Findings) -> Any:
-        """An email, an account id, a group of the definition, or a template. AP-34, AP-41."""
-        if isinstance(document, str) and is_template(document):
-            return whole_template(document, path, findings)
-        if not (isinstance(document, str) and document.startswith(GROUP_MARK)):
-            return _person(document, path, findings, "group:NAME, or one template {{ … }}")
-        name = filled(document, path, findings)
-        if isinstance(name, str):
-            group = name.removeprefix(GROUP_MARK)
-            if group not in reading.approver_groups:
-                known = known_or(group, reading.approver_groups) if reading.approver_groups else ""
-                findings.add(path, f"{group!r} is no group of approverGroups; {known or 'none'}")
-        return name
-
-    return approver
+@accepting(any_of(filled.schema, whole_template.schema))
+def approver(document: Json, path: str, findings: Findings) -> Any:
+    """An email, an account id, a group, or a template. AP-34, AP-41, AP-49."""
+    if isinstance(document, str) and is_template(document):
+        return whole_template(document, path, findings)
+    if isinstance(document, str) and document.startswith(GROUP_MARK):
+        return filled(document, path, findings)
+    return _person(document, path, findings, "group:NAME, or one template {{ … }}")
 
 
 def _revise_fields(reading: Reading) -> Fields:
@@ -250,42 +240,37 @@ def _revise_fields(reading: Reading) -> Fields:
     }
 
 
-def _stage_fields(approver: Check) -> Fields:
-    """The fields of one entry of `stages`."""
-    return {
-        "approvers": Field(
-            list_of(approver, least=1), "approvers", "Who may decide in this stage.", required=True
-        ),
-        "requiredApprovals": Field(
-            number(1, MAX_REQUIRED_APPROVALS, whole=True),
-            "required_approvals",
-            "How many of them must approve. Default: 1.",
-        ),
-        "when": Field(
-            whole_template,
-            "when",
-            "A template; if it is false, null, 0 or empty, the stage is skipped.",
-        ),
-        "title": Field(text(), "title", "What people read of the stage."),
-    }
+STAGE: Fields = {
+    "approvers": Field(
+        list_of(approver, least=1), "approvers", "Who may decide in this stage.", required=True
+    ),
+    "requiredApprovals": Field(
+        number(1, MAX_REQUIRED_APPROVALS, whole=True),
+        "required_approvals",
+        "How many of them must approve. Default: 1.",
+    ),
+    "when": Field(
+        whole_template,
+        "when",
+        "A template; if it is false, null, 0 or empty, the stage is skipped.",
+    ),
+    "title": Field(text(), "title", "What people read of the stage."),
+}
 
 
-def _escalation_fields(approver: Check) -> Fields:
-    """The fields of `escalate`."""
-    return {
-        "after": Field(duration, "after_ms", "How long after the question.", required=True),
-        "to": Field(
-            list_of(approver, least=1),
-            "to",
-            "Who are then asked, too, written as approvers are.",
-            required=True,
-        ),
-    }
+ESCALATE: Fields = {
+    "after": Field(duration, "after_ms", "How long after the question.", required=True),
+    "to": Field(
+        list_of(approver, least=1),
+        "to",
+        "Who are then asked, too, written as approvers are.",
+        required=True,
+    ),
+}
 
 
 def review_fields(reading: Reading) -> Fields:
     """The fields of an approval that name other steps or approvers."""
-    approver = _approver(reading)
     return {
         "attachments": Field(
             list_of(_attachment(reading), most=MAX_ATTACHED_STEPS),
@@ -304,12 +289,12 @@ def review_fields(reading: Reading) -> Fields:
             "Default: who may edit the workflow, and who started the execution.",
         ),
         "escalate": Field(
-            record(Escalation, _escalation_fields(approver)),
+            record(Escalation, ESCALATE),
             "escalate",
             "Who is asked, too, after some time without a decision.",
         ),
         "stages": Field(
-            list_of(record(Stage, _stage_fields(approver)), least=1, most=MAX_STAGES),
+            list_of(record(Stage, STAGE), least=1, most=MAX_STAGES),
             "stages",
             "Approvers who are asked one after another.",
         ),
@@ -317,14 +302,7 @@ def review_fields(reading: Reading) -> Fields:
 
 
 ON_REVISE = {name: Field(filled, name) for name in ("goto", "max")}
-ESCALATE = {"after": Field(filled, "after_ms"), "to": Field(filled, "to")}
-STAGE = {
-    "approvers": Field(filled, "approvers"),
-    "requiredApprovals": Field(filled, "required_approvals"),
-    "when": Field(filled, "when"),
-    "title": Field(filled, "title"),
-}
-"""The names of the fields of `onRevise` and of a stage, for writing such an object out."""
+"""The names of the fields of `onRevise`, for writing such an object out."""
 
 
 def _person(document: Json, path: str, findings: Findings, others: str = "") -> Any:
@@ -364,6 +342,11 @@ def named_people(definition: Definition) -> Iterator[tuple[str, str]]:
     """The names of people in *definition*, templates excluded, each with its path. AP-43."""
     for group, members in definition.approver_groups.items():
         yield from _each(below("approverGroups", group), members)
+    yield from ((path, one) for path, one in _approvers(definition) if not _depends((one,)))
+
+
+def _approvers(definition: Definition) -> Iterator[tuple[str, str]]:
+    """The entries of `approvers`, `stages` and `escalate`, each with its path."""
     for path, step in definition.located():
         if isinstance(step, ApprovalStep):
             yield from _each(below(path, "approvers"), step.approvers)
@@ -374,8 +357,42 @@ def named_people(definition: Definition) -> Iterator[tuple[str, str]]:
 
 
 def _each(path: str, names: Iterable[str]) -> Iterator[tuple[str, str]]:
-    found = ((below(path, at), name) for at, name in enumerate(names))
-    return (one for one in found if not _depends(one[1:]))
+    return ((below(path, at), name) for at, name in enumerate(names))
+
+
+def server_groups(definition: Definition) -> Iterator[tuple[str, str]]:
+    """
+    The groups that approvers of *definition* name and the definition does not have, each with its
+    path. Groups that templates name are known only as an approval opens. AP-49.
+    """
+    for path, entry in _approvers(definition):
+        name = entry.removeprefix(GROUP_MARK)
+        if entry.startswith(GROUP_MARK) and name not in definition.approver_groups:
+            yield path, name
+
+
+def unknown_groups(definition: Definition, known: Collection[str]) -> Iterator[Problem]:
+    """
+    A problem for each group that neither *definition* nor the server has. *known*: the groups of
+    the server. AP-49.
+    """
+    either = sorted({*definition.approver_groups, *known})
+    for path, name in server_groups(definition):
+        if name not in known:
+            near = known_or(name, either) if either else "there is none"
+            fix = f"{name!r} is no group of approverGroups or of this server; {near}"
+            yield Problem(path, fix)
+
+
+def hidden_groups(definition: Definition, known: Collection[str]) -> Iterator[str]:
+    """
+    The warnings about groups of *definition* that hide a group of the server. *known*: the groups
+    of the server. AP-49.
+    """
+    for name in definition.approver_groups:
+        if name in known:
+            where = below("approverGroups", name)
+            yield f"{where}: this server has a group {name}, too; here the definition's counts"
 
 
 def literal_ids(definition: Definition) -> Iterator[tuple[str, str]]:

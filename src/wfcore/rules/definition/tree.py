@@ -90,7 +90,6 @@ class Reading:
     names: Names = Names()
     first: dict[str, str] = field(factory=dict)
     listed: tuple[str, ...] = ()
-    approver_groups: Collection[str] = ()
     state: Collection[str] = ()
     secret_state: Collection[str] = ()
     later_approvals: dict[str, str] = field(factory=dict)

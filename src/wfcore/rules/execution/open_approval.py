@@ -119,13 +119,13 @@ class _Named:
 
     def _of(self, where: str, entry: str) -> Sequence[str]:
         if not is_template(entry):
-            return expanded(where, entry, self.groups)
+            return expanded(where, entry, self.groups, self.people)
         given, found = given_names(where, self.fill(entry)), list[str]()
         if self.people is not None:
             self.people.require(name for name in given if not name.startswith(GROUP_MARK))
         for name in given:
             if name.startswith(GROUP_MARK):
-                found += expanded(where, name, self.groups)
+                found += expanded(where, name, self.groups, self.people)
             elif self.people is None or self.people.admits(name):
                 found.append(name)
         return found

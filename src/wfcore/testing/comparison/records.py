@@ -118,6 +118,7 @@ _triggers = st.builds(
 )
 _timers = st.builds(make.timer, ids, trigger_id=ids, due_at=moments)
 _signing_keys = st.builds(make.signing_keys, id=ids, retired=st.sampled_from(((), ("0a1b2c3d",))))
+_people_groups = st.builds(make.people_groups, id=ids)
 _nodes = st.builds(make.node, ids, draining=st.booleans())
 RECORDS: st.SearchStrategy[Any] = st.one_of(
     _executions(),
@@ -152,6 +153,7 @@ RECORDS: st.SearchStrategy[Any] = st.one_of(
     _timers,
     _nodes,
     _signing_keys,
+    _people_groups,
     st.builds(make.audit_entry, ids, at=moments),
 )
 """Records of every kind that may be put, few enough for units to collide."""

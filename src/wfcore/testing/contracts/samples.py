@@ -288,6 +288,7 @@ SIGNING_KEYS = make.signing_keys("new" * 14, "old" * 14, retired=("0a1b2c3d",))
 STATE = make.workflow_state(
     values={"ü": [1, None, 2**53], "token": "t" * 70_000}, secrets=("token",)
 )
+PEOPLE_GROUPS = make.people_groups(members={"Recht 🎈": ("ann@example.org",), "empty": ()})
 NODE = make.node(able=("label:gpu", "language:lua"), draining=True)
 REPLAY = make.replay(key="k" * 255)
 
@@ -310,6 +311,7 @@ CHANGING = (
     NOTICE,
     NODE,
     SIGNING_KEYS,
+    PEOPLE_GROUPS,
     REPLAY,
 )
 """Records that may be put again."""

@@ -29,6 +29,7 @@ from wfcore.rules.auth.signed_links import Keyring, read_signed, signed
 from wfcore.rules.limits import SIGN_ON
 from wfcore.time import EpochMs, later
 from wfcore.usecases.accounts.accounts import create_account, find_account
+from wfcore.usecases.accounts.groups import follow_provider
 from wfcore.usecases.accounts.sessions import TOKEN_LENGTH, SignedIn, put_session
 from wfcore.usecases.audit.auditing import Origin, note, note_denial
 from wfcore.usecases.services import Services
@@ -88,7 +89,8 @@ async def come_back(
 ) -> tuple[SignedIn, str]:
     """
     A new session for the person who returned with *query*, and the page to open. *kept*: the
-    attempt that the browser kept. The session of the token *previous* ends. SE-5, SE-9.
+    attempt that the browser kept. The session of the token *previous* ends. The groups that *terms*
+    name follow the provider. SE-5, SE-9, AP-50.
 
     Raises `Unvouched`, `AccountBlocked`, `TooManyLogins`, `NotReady`.
     """
@@ -97,7 +99,7 @@ async def come_back(
         attempt, next = _attempt(await signing_keys(services), kept, query, services.clock.now())
         identity = await provider.identity(attempt, redirect_uri, query.get("code", ""))
         account = await _account_of(services, identity, terms, origin)
-        begun = await _begin(services, account, origin, previous)
+        begun = await _begin(services, account, origin, previous, identity, terms)
         services.login_traffic.succeeded(origin.ip, account.id, SignInMethod.LINK)
         return begun, next
     except Unvouched:
@@ -143,12 +145,18 @@ async def _account_of(
 
 @retried
 async def _begin(
-    services: Services, account: Account, origin: Origin, previous: str | None
+    services: Services,
+    account: Account,
+    origin: Origin,
+    previous: str | None,
+    identity: Identity,
+    terms: SignOnTerms,
 ) -> SignedIn:
     async with services.store.unit() as unit:
         found = await unit.get(Account, account.id) or account
         require_active(found)
-        begun = put_session(services, unit, found, previous)
-        note(services, unit, "session.create", Principal(found), None, origin, _BY_PROVIDER)
+        begun, who = put_session(services, unit, found, previous), Principal(found)
+        note(services, unit, "session.create", who, None, origin, _BY_PROVIDER)
+        await follow_provider(services, unit, who, identity.groups, terms.groups, origin)
         await unit.commit()
     return begun

@@ -8,7 +8,6 @@ from wfcore.model.json import Json
 from wfcore.model.page import PageRequest
 from wfcore.model.trigger import TriggerRow
 from wfcore.model.workflow import Definition
-from wfcore.rules.definition.review import doubtful_people
 from wfcore.rules.state import StateRow, dropped_text
 from wfcore.rules.variables import parse_text
 from wfcore.time import EpochMs
@@ -40,7 +39,7 @@ async def apply_workflow(at: Operator, owner: str, text: str) -> Answer:
         at.services, account.id, definition, at.origin, source=text
     )
     done: Answer = {"id": applied.id, "name": applied.name, "version": applied.revision}
-    warnings = [*at.warnings(definition), *doubtful_people(definition)]
+    warnings = [*at.warnings(definition), *await workflows.doubts(at.services, definition)]
     warnings += [dropped_text(dropped)] if dropped else []
     return {**done, "warnings": warnings} if warnings else done
 

@@ -3,6 +3,8 @@
 from collections.abc import Callable, Iterator
 from typing import TypeVar
 
+from attrs import evolve
+
 from wfcore.errors import InvalidInput
 from wfcore.model.access import Principal
 from wfcore.model.workflow import Definition
@@ -12,6 +14,7 @@ from wfcore.rules.execution.proceed import NewId
 from wfcore.rules.gate import approvers_of
 from wfcore.rules.mailbox import same_name
 from wfcore.time import EpochMs
+from wfcore.usecases.accounts.groups import groups_in
 from wfcore.usecases.people import met
 from wfcore.usecases.services import Services
 
@@ -47,6 +50,8 @@ async def acquainted(
             return turn(new_id, people)
         except UnreadPeople as unmet:
             people = await met(unit, people, unmet.names, workflow_id)
+            if not unmet.names:
+                people = evolve(people, groups=(await groups_in(unit)).members)
 
 
 async def require_own_choice(

@@ -23,6 +23,7 @@ from wfcore.ports.store import View
 from wfcore.rules.auth.session import signed_out
 from wfcore.rules.execution.machine import EXECUTION
 from wfcore.time import EpochMs
+from wfcore.usecases.accounts.groups import leave_groups
 from wfcore.usecases.audit.auditing import UNKNOWN, Origin, note
 from wfcore.usecases.executions.executions import cancel_execution
 from wfcore.usecases.services import Services
@@ -126,7 +127,8 @@ async def _cancel_all(services: Services, account_id: str, origin: Origin) -> No
 @retried
 async def _give_up_access(services: Services, account_id: str, origin: Origin) -> None:
     """
-    Delete webhooks, workflows with their triggers, shares, keys, sessions, and unsent notices.
+    Delete webhooks, workflows with their triggers, shares, keys, sessions, memberships of groups,
+    and unsent notices.
     """
     async with services.store.view() as view:
         webhooks = await view.webhooks.all_of_owner(account_id)
@@ -154,6 +156,7 @@ async def _discard_access(services: Services, account_id: str, workflow_ids: Seq
         to = account.email if account is not None else ""
         for notice in await unit.notices.at_address(MAIL, to, EpochMs(0), MOST_NOTICES):
             unit.discard(Notice, notice.id)
+        await leave_groups(unit, to)
         await unit.commit()
 
 

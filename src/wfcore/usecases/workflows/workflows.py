@@ -26,7 +26,13 @@ from wfcore.rules.approval.people import People
 from wfcore.rules.auth.access import includes
 from wfcore.rules.definition.mail import literal_recipients
 from wfcore.rules.definition.packages import locked, needs_of, with_locks_of
-from wfcore.rules.definition.review import literal_ids
+from wfcore.rules.definition.review import (
+    doubtful_people,
+    hidden_groups,
+    literal_ids,
+    server_groups,
+    unknown_groups,
+)
 from wfcore.rules.definition.triggers import no_schedules
 from wfcore.rules.definition.written import check_built
 from wfcore.rules.execution.mail import not_admitted
@@ -34,6 +40,7 @@ from wfcore.rules.mailbox import same_name
 from wfcore.rules.named_secrets import foreign_secrets, masked_defaults, missing_secrets
 from wfcore.rules.triggers.trigger import beyond_plan
 from wfcore.rules.webhooks.webhook import disabled
+from wfcore.usecases.accounts.groups import groups_in
 from wfcore.usecases.audit.auditing import UNKNOWN, Origin, note
 from wfcore.usecases.notices.telling import tell_disabled
 from wfcore.usecases.people import met
@@ -141,21 +148,41 @@ async def nobodies(
     services: Services, view: View | Unit, definition: Definition
 ) -> Sequence[Problem]:
     """
-    A problem for each approver that is the id of no account, and for each recipient who may get no
-    mail. AP-43, ML-2.
+    A problem for each approver that is the id of no account, or a group that does not exist, and
+    for each recipient who may get no mail. Approvers are anybody if one person answers every
+    approval. AP-43, AP-49, ML-2.
     """
-    written = [*literal_ids(definition)]
-    known = {one.id for one in await view.some(Account, {id for _, id in written})}
-    unknown = ((path, id) for path, id in written if id not in known)
-    found = [Problem(path, f"there is no account {id!r}") for path, id in unknown]
     recipients = [*literal_recipients(definition)]
     outsiders = People(outsiders=services.policy.mail_to)
     people = await met(view, outsiders, {same_name(name) for _, name in recipients})
-    return found + [
+    found = [
         Problem(path, f"{name!r} {not_admitted(name)}")
         for path, name in recipients
         if not people.admits(name)
     ]
+    return found if services.policy.one_for_all else [*await _strangers(view, definition), *found]
+
+
+async def _strangers(view: View | Unit, definition: Definition) -> Sequence[Problem]:
+    """The approvers that are ids of no account, or groups that do not exist."""
+    written = [*literal_ids(definition)]
+    known = {one.id for one in await view.some(Account, {id for _, id in written})}
+    found = [Problem(path, f"there is no account {i!r}") for path, i in written if i not in known]
+    if any(True for _ in server_groups(definition)):
+        found += unknown_groups(definition, (await groups_in(view)).members)
+    return found
+
+
+async def doubts(services: Services, definition: Definition) -> Sequence[str]:
+    """
+    The warnings about approvers of *definition*: addresses that may get no mail, and groups of the
+    server that the definition hides. AP-43, AP-49.
+    """
+    found = [*doubtful_people(definition)]
+    if definition.approver_groups:
+        async with services.store.view() as view:
+            found += hidden_groups(definition, (await groups_in(view)).members)
+    return found
 
 
 @retried
