@@ -34,7 +34,7 @@ from wfcore.model.execution import Callback, Execution, Replay, StepResult, Step
 from wfcore.model.page import PageRequest
 from wfcore.model.signing import SigningKeys
 from wfcore.model.webhook import Delivery, DeliveryKind, Webhook
-from wfcore.model.workflow import DefinitionSnapshot
+from wfcore.model.workflow import DefinitionSnapshot, WorkflowState
 from wfcore.ports.records import ExecutionFilter
 from wfcore.ports.system import Sealer
 from wfcore.rules.canonical import canonical, digest
@@ -64,6 +64,7 @@ def records() -> list[Any]:
     run = evolve(
         make.execution("exec_1"),
         variables={"token": CANARY},
+        trigger={"payload": CANARY},
         output=CANARY,
         callback_url=URL,
         step_results={"a": done, "b": loop},
@@ -77,6 +78,7 @@ def records() -> list[Any]:
         evolve(make.notice("ntc_1"), about={"name": CANARY}),
         Callback("exec_1", URL, None, NOW, NOW),
         Replay("acc_1/wf_1", CANARY, "f" * 64, "exec_1", NOW),
+        WorkflowState("wf_1", {"seen": CANARY}),
         Session("c4nary", "acc_1", NOW, NOW),
         LoginLink("c4nary", "acc_1", NOW, NOW),
         make.signing_keys(CANARY),
@@ -115,6 +117,7 @@ async def seen(store: SqliteStore) -> list[Any]:
             await view.logs.of_execution("exec_1", 0, 10),
             await view.webhooks.deliveries("wh_1"),
             await view.get(DefinitionSnapshot, "wf_1", 1),
+            await view.get(WorkflowState, "wf_1"),
             await view.get(Account, "acc_1"),
             await view.get(SigningKeys, "all"),
             await view.get(PeopleGroups, "all"),

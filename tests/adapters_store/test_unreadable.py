@@ -22,7 +22,7 @@ from wfcore.model.page import PageRequest
 from wfcore.model.signing import SigningKeys
 from wfcore.model.trigger import Timer, Trigger
 from wfcore.model.webhook import Webhook
-from wfcore.model.workflow import DefinitionSnapshot, Workflow
+from wfcore.model.workflow import DefinitionSnapshot, Workflow, WorkflowState
 from wfcore.ports.records import ApprovalFilter, ExecutionFilter
 from wfcore.ports.store import Slots, View
 from wfcore.testing import builders as make
@@ -51,6 +51,7 @@ GET: Mapping[str, Look] = {
     "login_links": lambda view: view.get(LoginLink, "one"),
     "workflows": lambda view: view.get(Workflow, "one"),
     "definitions": lambda view: view.get(DefinitionSnapshot, "one", 1),
+    "workflow_states": lambda view: view.get(WorkflowState, "one"),
     "shares": lambda view: view.get(Share, "one", "acc_2"),
     "approvals": lambda view: view.get(Approval, "one"),
     "artifacts": lambda view: view.get(Artifact, "one"),
@@ -105,6 +106,7 @@ def records(name: str) -> list[Any]:
         make.login_link(name),
         make.workflow(name),
         make.snapshot(name),
+        WorkflowState(name),
         make.share(name),
         make.approval(name),
         make.artifact(name),

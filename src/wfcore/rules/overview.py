@@ -33,7 +33,9 @@ def failures(runs: Iterable[Execution]) -> Sequence[FailureCause]:
         step = (run.status_reason.step_name if run.status_reason else None) or ""
         found[run.workflow_id, step, first_line(run)].append(run)
     made = [
-        FailureCause(id, same[0].workflow_name, step, line, len(same), same[0].id, same[0].accepted_at)
+        FailureCause(
+            id, same[0].workflow_name, step, line, len(same), same[0].id, same[0].accepted_at
+        )
         for (id, step, line), same in found.items()
     ]
     return sorted(made, key=lambda one: -one.times)
