@@ -32,7 +32,7 @@ from tests.adapters_http.console.test_editing import WRITTEN, applied, read
 from tests.support.http_world import code
 from wfcore.ports.runtime import StepEnd
 from wfcore.rules.auth.signed_links import personal_token
-from wfcore.usecases.accounts import accounts
+from wfcore.usecases.accounts import accounts, groups
 
 Scene = Callable[[Site, Page], None]
 
@@ -256,6 +256,9 @@ def _operating(name: str) -> Scene:
         site.do(accounts.set_account(world.services, world.ann.id, operator=True))
         enter(site, page)
         site.do(accounts.set_secret(world.services, world.ann.id, "BANK_TOKEN", "s3cret"))
+        site.do(
+            groups.create_group(world.services, "finance", [world.ann.email, "tax@example.com"])
+        )
         hook = site.do(world.webhook())
         site.do(world.http.post(f"/api/webhooks/{hook}/trigger", json={}))
         for _ in range(3):
@@ -267,8 +270,9 @@ def _operating(name: str) -> Scene:
     return scene
 
 
-OPERATED = ("keys", "keys/{key}", "webhooks", "webhooks/{hook}", "usage", "schedules", "audit",
-            "secrets", "people", "people/{ann}", "notices", "health")  # fmt: skip
+OPERATED = ("groups", "group/finance", "keys", "keys/{key}", "webhooks", "webhooks/{hook}",
+            "usage", "schedules", "audit", "secrets", "people", "people/{ann}",
+            "notices", "health")  # fmt: skip
 
 STATES = ("pending", "running", "waiting", "interrupted", "completed", "failed", "cancelled")
 

@@ -11,7 +11,7 @@ from playwright.sync_api import Browser, Page, Request, ViewportSize
 
 from adapters_http.app import HttpConfig
 from wfcore.rules.auth.signed_links import personal_token
-from wfcore.usecases.accounts import accounts
+from wfcore.usecases.accounts import accounts, groups
 
 from .approval_case import Case, bar, both, cell, rows, show
 from .conftest import Site, enter, watched
@@ -92,6 +92,7 @@ def addresses(site: Site) -> list[str]:
     world = site.world
     site.do(accounts.set_account(world.services, world.ann.id, operator=True))
     site.do(accounts.set_secret(world.services, world.ann.id, "BANK_TOKEN", "s3cret"))
+    site.do(groups.create_group(world.services, "finance", [world.ann.email, "tax@example.com"]))
     world.clock.advance(-PASSES)
     runs = Runs(site)
     ids = in_every_state(runs)
