@@ -264,7 +264,7 @@ def test_an_approval_is_shown_with_all_that_it_asks() -> None:
     assert detail["history"] == [
         {
             "at": 1, "action": "edit", "by": "ann", "source": "api", "comment": "why",
-            "rowsBefore": {}, "rowsAfter": {"rows": ()}, "answers": {"a": 1},
+            "rowsBefore": {}, "rowsAfter": {"rows": ()}, "answers": {"a": 1}, "receipt": None,
         }
     ]  # fmt: skip
     assert detail["answers"] == {"amount": "b"}
