@@ -19,9 +19,9 @@ from wfcore.rules.limits import (
 )
 from wfcore.rules.numbers import as_written, check_numbers
 from wfcore.rules.paths import below
+from wfcore.rules.visible import NO_HALVES, is_text
 
 NO_NUL = "must not have NUL characters"
-NO_HALVES = "half a surrogate pair is no character"
 PRINTABLE = r"[^\x00-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069]*"
 """Text of one line that appears unchanged: no control characters, no turned directions."""
 NO_CONTROLS = "must not have control characters"
@@ -34,15 +34,6 @@ def check_printable(field: str, text: str) -> None:
         raise InvalidInput(field, NO_CONTROLS)
     if not is_text(text):
         raise InvalidInput(field, NO_HALVES)
-
-
-def is_text(value: str) -> bool:
-    """Whether *value* is Unicode text that UTF-8 can hold: no half of a surrogate pair."""
-    try:
-        value.encode()
-    except UnicodeEncodeError:
-        return False
-    return True
 
 
 def check_text(field: str, value: Json) -> None:

@@ -8,6 +8,8 @@ from typing import TypeVar
 
 T = TypeVar("T")
 
+NO_HALVES = "half a surrogate pair is no character"
+
 _UNSEEN = re.compile(
     "[\x00-\x08\x0b-\x1f\x7f-\x9f\xad\u061c\u180e\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f"
     "\ud800-\udfff\ufeff\ufff0-\ufffb\U000e0000-\U000e007f]"
@@ -16,6 +18,15 @@ _UNSEEN = re.compile(
 Control and format characters, except tabs and line ends. The two joiners stay: Persian, the scripts
 of India and emoji are spelt with them. `values.js` has the same list.
 """
+
+
+def is_text(value: str) -> bool:
+    """Whether *value* is Unicode text that UTF-8 can hold: no half of a surrogate pair."""
+    try:
+        value.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def visible(text: str) -> str:

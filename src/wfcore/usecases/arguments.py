@@ -17,8 +17,7 @@ from attrs import fields, has
 
 from wfcore.errors import InvalidInput
 from wfcore.model.json import Json, JsonObject
-from wfcore.model.workflow import Definition
-from wfcore.rules.variables import NO_HALVES, is_text
+from wfcore.rules.visible import NO_HALVES, is_text
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -78,7 +77,8 @@ def _plain_fields(kind: type) -> Mapping[str, Any]:
     The fields of a record of wfcore whose types are records, names, texts or numbers. Empty for a
     definition, because a definition has a stricter checker.
     """
-    if kind is Definition or not has(kind) or not kind.__module__.startswith("wfcore."):
+    ours = kind.__module__.startswith("wfcore.")
+    if not ours or not has(kind) or kind.__name__ == "Definition":
         return {}
     return {one.name: one.type for one in fields(kind) if _is_plain(one.type)}
 

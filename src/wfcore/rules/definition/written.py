@@ -45,7 +45,7 @@ from wfcore.rules.limits import JSON_DEPTH, KIB, SOURCE_BYTES
 from wfcore.rules.masking import MASK
 from wfcore.rules.numbers import decimal_of, integer_of, number_problem
 from wfcore.rules.paths import below
-from wfcore.rules.variables import NO_HALVES, is_text
+from wfcore.rules.visible import NO_HALVES, is_text
 
 
 def believed_template(text: str, known: object) -> Sequence[str]:

@@ -18,6 +18,7 @@ from wfcore.model.execution import (
 from wfcore.model.execution import ExecutionStatus as S
 from wfcore.model.execution import TriggerSource as T
 from wfcore.model.explanation import Line, Why
+from wfcore.model.notice import Notice, NoticeKind
 from wfcore.model.workflow import ApprovalStep
 from wfcore.rules.explain.context import ExplanationContext
 from wfcore.rules.explain.explanation import explain
@@ -146,6 +147,19 @@ ROUNDS = {
     ),
     **{key: make.step_result() for key in ("a.0.b", "a.0.c", "a.1.b", "a.1.in.4.c", "ab.2.c", "b")},
 }
+MAIL = Notice(
+    id="ntc_1",
+    kind=NoticeKind.STEP_MAIL,
+    channel="mail",
+    to="",
+    subject="exec_1",
+    created_at=NOW,
+    due_at=SOON,
+    about={"step": "a"},
+    attempts=2,
+    last_error="greylisted",
+)
+
 STEPS = [
     (
         ASKS,
@@ -187,6 +201,27 @@ STEPS = [
         (
             Why.STEP_RETRYING,
             f"Attempt 2 of step 'a' failed (lost); the next one starts at {SAID_SOON}.",
+            SOON,
+            "a",
+        ),
+    ),
+    (
+        waits(awaits=Awaits.MAIL, until=SOON),
+        ExplanationContext(),
+        (
+            Why.MAIL_WAITING,
+            f"Step 'a' waits for a mail server to take its mail; its timeout ends it at {SAID_SOON}.",
+            SOON,
+            "a",
+        ),
+    ),
+    (
+        waits(awaits=Awaits.MAIL, until=SOON),
+        ExplanationContext(mails=(MAIL,)),
+        (
+            Why.MAIL_WAITING,
+            "Attempt 2 to send the mail of step 'a' failed (greylisted); the next one starts at "
+            f"{SAID_SOON}.",
             SOON,
             "a",
         ),

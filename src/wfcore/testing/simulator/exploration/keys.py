@@ -21,7 +21,7 @@ from wfcore.memory.tables import AUDIT, CHAIN, SERVED
 from wfcore.model.event import Event
 from wfcore.ports.runtime import AiJob, StepJob
 from wfcore.testing.simulator.exploration.states import (
-    NodeState,
+    ExploredNode,
     PortAnswer,
     PortReading,
     WorldState,
@@ -112,7 +112,7 @@ class StateKeys:
         if isinstance(value, StepJob | AiJob):
             seen = value.context.get("state") if isinstance(value, StepJob) else None
             return self.code((value.step_name, value.attempt, value.postponed, seen))
-        if isinstance(value, NodeState):
+        if isinstance(value, ExploredNode):
             leases = tuple(value.leases[id] for id in sorted(value.leases))
             flags = value.up, value.frozen, value.disturbed
             return self.code((value.name, value.starts, *flags, *leases))

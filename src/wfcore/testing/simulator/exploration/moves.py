@@ -17,7 +17,7 @@ from wfcore.model.execution import Execution, ExecutionStatus
 from wfcore.model.trigger import Timer
 from wfcore.rules.approval.machine import due_reminders, expired, next_reminder
 from wfcore.testing.simulator.exploration.scopes import CRASH, FREEZE, HINT, JUMP, LOSE
-from wfcore.testing.simulator.exploration.states import NodeState, OpenCall, OpenLease
+from wfcore.testing.simulator.exploration.states import ExploredNode, OpenCall, OpenLease
 from wfcore.testing.simulator.exploration.system import DUTIES, ExploredSystem
 from wfcore.testing.simulator.world import POLICY
 
@@ -86,7 +86,7 @@ def _spend(system: ExploredSystem, fault: str) -> None:
 # What a process does by itself: claims, duties, steps, heartbeats.
 
 
-def _work(system: ExploredSystem, node: NodeState) -> Iterator[Move]:
+def _work(system: ExploredSystem, node: ExploredNode) -> Iterator[Move]:
     open = {call.purpose for call in system.calls.values() if call.node == node.name}
     name, worker = node.name, node.worker
     if not node.retired:
@@ -107,7 +107,7 @@ def _beginning(system: ExploredSystem, node: str, purpose: str) -> Callable[[], 
     return lambda: system.begin(node, purpose)
 
 
-def _steps(system: ExploredSystem, node: NodeState, held: OpenLease) -> Iterator[Move]:
+def _steps(system: ExploredSystem, node: ExploredNode, held: OpenLease) -> Iterator[Move]:
     name, worker = node.name, node.worker
     for step in held.steps:
         label = f"{worker}/{held.id}/{step.job.step_name}.{step.job.attempt}"
@@ -149,7 +149,7 @@ def _steps(system: ExploredSystem, node: NodeState, held: OpenLease) -> Iterator
         yield Move(f"{worker} looks at {held.id} for nothing", True, hinted)
 
 
-def _has_news(system: ExploredSystem, node: NodeState) -> bool:
+def _has_news(system: ExploredSystem, node: ExploredNode) -> bool:
     """Whether a heartbeat would tell the process anything."""
     if not node.leases:
         return False
@@ -227,7 +227,7 @@ _IS_DUE: dict[str, Callable[[ExploredSystem, str], bool]] = {
 # What clients do.
 
 
-def _requests(system: ExploredSystem, node: NodeState) -> Iterator[Move]:
+def _requests(system: ExploredSystem, node: ExploredNode) -> Iterator[Move]:
     for number in system.open_acts:
         act = system.scope.acts[number]
         at = system.scope.nodes[act.node]
@@ -245,10 +245,10 @@ def _requests(system: ExploredSystem, node: NodeState) -> Iterator[Move]:
 # What happens to processes, and time.
 
 
-def _fates(system: ExploredSystem, node: NodeState) -> Iterator[Move]:
+def _fates(system: ExploredSystem, node: ExploredNode) -> Iterator[Move]:
     name = node.name
     if not node.up:
-        again = NodeState(name, node.starts + 1, retired=node.retired, clock=node.clock)
+        again = ExploredNode(name, node.starts + 1, retired=node.retired, clock=node.clock)
         yield Move(f"{name} starts", False, lambda: system.nodes.update({name: again}))
         return
     if node.frozen:
@@ -266,7 +266,7 @@ def _crash(system: ExploredSystem, name: str) -> None:
     node = system.nodes[name]
     if system.scope.locks:
         system.ended.add(node.worker)
-    system.nodes[name] = NodeState(
+    system.nodes[name] = ExploredNode(
         name, node.starts, up=False, retired=node.retired, clock=node.clock
     )
     system.calls = {key: call for key, call in system.calls.items() if call.node != name}

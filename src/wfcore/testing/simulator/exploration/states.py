@@ -94,7 +94,7 @@ class OpenLease:
 
 
 @frozen(eq=False)
-class NodeState:
+class ExploredNode:
     """
     A process. `worker` is new at each start. `frozen`: no task continues, and no lease is extended.
     `disturbed`: the process may rightly have lost a lease since its start. `retired`: the process
@@ -134,7 +134,7 @@ class WorldState:
     tables: Mapping[str, Rows]
     now: int
     jumped: int
-    nodes: Mapping[str, NodeState]
+    nodes: Mapping[str, ExploredNode]
     calls: Mapping[str, OpenCall]
     left: Mapping[str, int]
     acts: tuple[int, ...]

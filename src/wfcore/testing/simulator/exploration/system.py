@@ -28,7 +28,7 @@ from wfcore.testing.simulator.exploration.recorded import (
 )
 from wfcore.testing.simulator.exploration.scopes import Scope
 from wfcore.testing.simulator.exploration.states import (
-    NodeState,
+    ExploredNode,
     OpenCall,
     OpenLease,
     OpenStep,
@@ -127,7 +127,7 @@ class ExploredSystem:
             tables=self.disk.tables,
             now=0,
             jumped=0,
-            nodes={name: NodeState(name) for name in self.scope.nodes},
+            nodes={name: ExploredNode(name) for name in self.scope.nodes},
             calls={},
             left={fault: n for fault, n in self.scope.faults.items() if n},
             acts=tuple(range(len(self.scope.acts))),
