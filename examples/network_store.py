@@ -21,10 +21,9 @@ from typing import Any, TypeVar
 
 import asyncpg
 
-from wfcore import StoreUnavailable
+from wfcore import EpochMs, StoreUnavailable
 from wfcore.memory import ROWS, Changes, MemoryStore
 from wfcore.ports import decode_record, encode_record
-from wfcore.time import EpochMs
 
 R = TypeVar("R")
 SCHEMA = """SELECT pg_advisory_xact_lock(20231114);

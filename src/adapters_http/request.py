@@ -75,7 +75,7 @@ class Request:
     body: Any = None
     waiting: int | None = None
     """The number of approvals that wait for `who`; the frame of each page shows this number."""
-    owns: bool = False
+    owns: bool = True
     """Whether the frame of each page offers `who` the places of an owner."""
     trace: RequestTrace | None = None
     _fields: list[tuple[str, str]] | None = None

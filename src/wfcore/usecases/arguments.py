@@ -11,7 +11,7 @@ from collections.abc import Callable, Collection, Mapping
 from enum import Enum
 from functools import cache, wraps
 from types import UnionType
-from typing import Any, ParamSpec, TypeVar, Union, Unpack, get_args, get_origin
+from typing import Any, ParamSpec, TypeVar, Union, Unpack, get_args, get_origin, is_typeddict
 
 from attrs import fields, has
 
@@ -129,7 +129,7 @@ def _fits(value: object, annotation: Any) -> bool:
     origin, arguments = get_origin(kind), get_args(kind)
     if origin in (Union, UnionType):
         return any(_fits(value, one) for one in arguments)
-    if origin is Mapping:
+    if origin is Mapping or is_typeddict(kind):
         return isinstance(value, Mapping)
     if origin is None:
         if getattr(kind, "_is_protocol", False):

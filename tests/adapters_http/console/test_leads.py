@@ -36,7 +36,7 @@ def test_a_page_that_is_not_there_leads_on(site: Site, path: str):
     """Who is signed in has the places of every page; it says what may be the reason."""
     answer = Reader(site).get(path)
     assert answer.status_code == 404
-    for place in ("/inbox", "/executions", "/workflows", "/operate"):
+    for place in ("/inbox", "/executions", "/workflows", "/operate/webhooks"):
         assert f'href="{place}"' in answer.text, place
 
 
