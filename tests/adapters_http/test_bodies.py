@@ -85,6 +85,7 @@ LIMITS = {
     "/api/webhook-trigger/approval": APPROVAL_BODY,
     "/api/v1/approvals/{id}/approve": EDITED_ROWS_BODY,
     "/api/v1/gates": EDITED_ROWS_BODY,
+    "/api/workflows/{id}/state": 2 * MIB,
 }
 
 

@@ -196,6 +196,7 @@ def test_every_route_by_session_says_what_a_visitor_needs() -> None:
         "POST /api/keys/{id}/rotate",
         "DELETE /api/keys/{id}",
         "GET /",
+        "GET /more",
         "GET /operate",
         "GET /operate/keys",
         "GET /operate/keys/live",
