@@ -33,7 +33,7 @@ COMMANDS = {
     "secret": "Named secrets for the steps that list them: set, list, delete.",
     "group": "Groups of people, for approvers: create, add, remove, list, show, delete.",
     "workflow": "Workflows: schema, validate, draw, apply, list, show, versions, rollback, export, "
-    "share, unshare, delete.",
+    "state, share, unshare, delete.",
     "trigger": "Schedules and chains: list, pause, resume, backfill.",
     "webhook": "Webhooks: create, set, test, list, deliveries, replay, delete.",
     "mcp": "Offer the workflows of a server elsewhere to an agent, over stdin and stdout.",

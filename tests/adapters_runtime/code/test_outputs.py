@@ -108,7 +108,9 @@ def test_of_the_server_s_environment_a_step_sees_three_variables() -> None:
 )
 def test_a_variable_that_no_process_could_have_is_named(value: str, says: str) -> None:
     """The step fails with its name, and not with what the kernel says; its value is not shown."""
-    folder: Any = SimpleNamespace(**dict.fromkeys(("home", "tmp", "context", "output"), "/x"))
+    folder: Any = SimpleNamespace(
+        **dict.fromkeys(("home", "tmp", "context", "output", "state"), "/x")
+    )
     folder.artifacts = "/x"
     asked = job(":")
     fits = {"WF_VAR_A": "ä" * 65_531}  # with the name and the sign the longest that there is

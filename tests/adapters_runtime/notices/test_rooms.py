@@ -158,7 +158,7 @@ async def test_answers(post: Chat, status: int, raised: type[Exception] | None) 
     post.receiver.answers = [status]
     notifier = notifier_of(post, "slack")
     if raised is None:
-        assert await notifier.send(a_message(post)) == f"answered {status}"
+        assert (await notifier.send(a_message(post))).text == f"answered {status}"
         return
     with pytest.raises(NotDelivered) as failed:
         await notifier.send(a_message(post))

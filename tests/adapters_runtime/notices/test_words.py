@@ -95,9 +95,9 @@ def test_what_is_compiled_is_what_is_written(language: str) -> None:
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
-@pytest.mark.parametrize("kind", NoticeKind)
+@pytest.mark.parametrize("kind", sorted({*NoticeKind} - {NoticeKind.STEP_MAIL}))
 def test_every_kind_has_its_words(kind: NoticeKind, language: str) -> None:
-    """A title in one line, and a body without a placeholder that nobody filled."""
+    """A title in one line and a full body; the words of a step's mail are those of its author."""
     message = Message("n", "mail", "", language, (NoticeLine(kind, "/x", ABOUT),))
     said = Words("https://flows.example.org").say(message)
     assert said.title == one_line(said.title) != ""

@@ -58,7 +58,7 @@ async def test_killed_server(tmp_path: Path, files: Any, server: "subprocess.Pop
     assert alive(marker)
     server.send_signal(signal.SIGKILL)
     await until(lambda: not alive(marker) and not _lives(int(spawner)), within_s=60)
-    assert len(list((tmp_path / "steps").iterdir())) == 1
+    assert list((tmp_path / "steps").iterdir())
     runner = CodeStepRunner(tmp_path / "steps", files, lambda: "art")
     assert len(list((tmp_path / "steps").iterdir())) == 0
     await runner.close()

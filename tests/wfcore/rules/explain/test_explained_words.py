@@ -210,7 +210,8 @@ STEPS = [
         ExplanationContext(),
         (
             Why.MAIL_WAITING,
-            f"Step 'a' waits for a mail server to take its mail; its timeout ends it at {SAID_SOON}.",
+            "Step 'a' waits for a mail server to take its mail; its timeout ends it at "
+            f"{SAID_SOON}.",
             SOON,
             "a",
         ),
