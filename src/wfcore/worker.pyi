@@ -19,6 +19,7 @@ from wfcore.usecases.executions.worker import heartbeat as heartbeat
 from wfcore.usecases.executions.worker import keep_lines as keep_lines
 from wfcore.usecases.executions.worker import log_lines as log_lines
 from wfcore.usecases.executions.worker import next_due as next_due
+from wfcore.usecases.notices.mails import with_files as with_files
 from wfcore.usecases.notices.sending import Sending as Sending
 from wfcore.usecases.notices.sending import next_notice as next_notice
 from wfcore.usecases.notices.sending import settle_notice as settle_notice

@@ -18,6 +18,9 @@ from wfcore.usecases.workflows.browsing import list_summaries as list_summaries
 from wfcore.usecases.workflows.browsing import read_version as read_version
 from wfcore.usecases.workflows.browsing import startable_by as startable_by
 from wfcore.usecases.workflows.firing import FiringResult as FiringResult
+from wfcore.usecases.workflows.state import dropped_state as dropped_state
+from wfcore.usecases.workflows.state import read_state as read_state
+from wfcore.usecases.workflows.state import set_state as set_state
 from wfcore.usecases.workflows.triggers import list_triggers as list_triggers
 from wfcore.usecases.workflows.triggers import pause_trigger as pause_trigger
 from wfcore.usecases.workflows.triggers import resume_trigger as resume_trigger
@@ -27,5 +30,6 @@ from wfcore.usecases.workflows.versions import WorkflowChange as WorkflowChange
 from wfcore.usecases.workflows.versions import list_versions as list_versions
 from wfcore.usecases.workflows.versions import preview_workflow as preview_workflow
 from wfcore.usecases.workflows.versions import roll_back_workflow as roll_back_workflow
+from wfcore.usecases.workflows.workflows import doubts as doubts
 from wfcore.usecases.workflows.workflows import share_workflow as share_workflow
 from wfcore.usecases.workflows.workflows import shares_of as shares_of

@@ -15,6 +15,7 @@ from adapters_runtime.engine.callbacks import HttpCallbackClient
 from adapters_runtime.engine.wakeups import Wakeups
 from adapters_runtime.engine.worker import Worker
 from adapters_runtime.expressions.templates import MiniJinjaTemplates
+from adapters_runtime.passkeys import WebAuthnPasskeys
 from adapters_runtime.passwords import Argon2Passwords
 from adapters_runtime.system import SystemClock, SystemIds, SystemTokens
 from tests.support.receiver import Receiver, a_receiver
@@ -27,6 +28,7 @@ from wfcore.testing.contracts import (
     ClockContract,
     IdsContract,
     OffloadContract,
+    PasskeysContract,
     PasswordsContract,
     TemplatesContract,
     TokensContract,
@@ -87,6 +89,12 @@ class TestSystemTokens(TokensContract):
     @pytest.fixture
     def tokens(self) -> SystemTokens:
         return SystemTokens()
+
+
+class TestWebAuthnPasskeys(PasskeysContract):
+    @pytest.fixture
+    def passkeys(self) -> WebAuthnPasskeys:
+        return WebAuthnPasskeys()
 
 
 class TestArgon2Passwords(PasswordsContract):

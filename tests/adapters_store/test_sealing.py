@@ -78,6 +78,7 @@ def records() -> list[Any]:
         evolve(make.notice("ntc_1"), about={"name": CANARY}),
         Callback("exec_1", URL, None, NOW, NOW),
         Replay("acc_1/wf_1", CANARY, "f" * 64, "exec_1", NOW),
+        make.workflow("wf_1"),
         WorkflowState("wf_1", {"seen": CANARY}),
         Session("c4nary", "acc_1", NOW, NOW),
         LoginLink("c4nary", "acc_1", NOW, NOW),

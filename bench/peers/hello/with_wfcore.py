@@ -15,8 +15,9 @@ async def main() -> None:
     async with wf.on_sqlite("data") as flows, wf.Engine(flows, wf.FunctionRunner(say)):
         me = wf.Principal(await wf.ensure_account(flows, "me@example.org"))
         greet = await wf.apply_workflow(flows, me.account.id, wf.Definition("Greet", STEPS))
+        once = "greeting"
         run = await wf.start_execution(
-            flows, me, greet.id, {}, source=wf.TriggerSource.MANUAL, idempotency="greeting"
+            flows, me, greet.id, {}, source=wf.TriggerSource.MANUAL, idempotency=once
         )
         await wf.wait_for_rest(flows, me, run.execution_id, 60_000)
 

@@ -23,6 +23,7 @@ from wfcore.testing.contracts.models import PricesContract as PricesContract
 from wfcore.testing.contracts.models import ScriptedProvider as ScriptedProvider
 from wfcore.testing.contracts.notifier import NotifierContract as NotifierContract
 from wfcore.testing.contracts.notifier import ScriptedPost as ScriptedPost
+from wfcore.testing.contracts.passkeys import PasskeysContract as PasskeysContract
 from wfcore.testing.contracts.runner import CallContract as CallContract
 from wfcore.testing.contracts.runner import Does as Does
 from wfcore.testing.contracts.runner import RunnerContract as RunnerContract

@@ -17,6 +17,7 @@ from wfcore.testing.contracts.identity import IdentityProviderContract
 from wfcore.testing.contracts.machine import MachineContract
 from wfcore.testing.contracts.models import ModelsContract, PricesContract
 from wfcore.testing.contracts.notifier import NotifierContract
+from wfcore.testing.contracts.passkeys import PasskeysContract
 from wfcore.testing.contracts.runner import CallContract, RunnerContract
 from wfcore.testing.contracts.store import StoreContract
 from wfcore.testing.contracts.system import (
@@ -47,6 +48,7 @@ __all__ = [
     "ModelsContract",
     "NotifierContract",
     "OffloadContract",
+    "PasskeysContract",
     "PasswordsContract",
     "PricesContract",
     "RunnerContract",

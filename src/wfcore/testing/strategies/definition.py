@@ -414,7 +414,7 @@ def chains(inputs: st.SearchStrategy[JsonObject] = NO_INPUTS) -> st.SearchStrate
 
 
 def trigger_specs(
-    inputs: st.SearchStrategy[JsonObject],
+    inputs: st.SearchStrategy[JsonObject] = NO_INPUTS,
 ) -> st.SearchStrategy[tuple[TriggerSpec, ...]]:
     """Distinct triggers of one workflow."""
     specs = schedules(inputs) | chains(inputs)
