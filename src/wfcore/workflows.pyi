@@ -9,6 +9,7 @@ from wfcore.model.trigger import TriggerRow as TriggerRow
 from wfcore.model.trigger import TriggerStanding as TriggerStanding
 from wfcore.model.trigger import TriggerState as TriggerState
 from wfcore.model.workflow import WorkflowState as WorkflowState
+from wfcore.rules.state import StateRow as StateRow
 from wfcore.usecases.workflows.backfilling import BackfillResult as BackfillResult
 from wfcore.usecases.workflows.backfilling import backfill as backfill
 from wfcore.usecases.workflows.backfilling import preview_backfill as preview_backfill

@@ -163,7 +163,7 @@ class NoticeLoop(Outbox[Sending]):
     async def make(self, attempt: Sending) -> None:
         outcome: Receipt | NotDelivered
         try:
-            message = await with_files(self.services.files, attempt.message, attempt.files)
+            message = await with_files(self.services, attempt.message, attempt.files)
             outcome = await self._notifier.send(message)
         except NotDelivered as failed:
             outcome = failed

@@ -75,7 +75,7 @@ async def post(world: World, notifier: NotedNotifier) -> int:
     for sending in taken:
         outcome: Receipt | NotDelivered
         try:
-            message = await with_files(world.services.files, sending.message, sending.files)
+            message = await with_files(world.services, sending.message, sending.files)
             outcome = await notifier.send(message)
         except NotDelivered as failed:
             outcome = failed

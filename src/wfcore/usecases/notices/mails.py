@@ -129,13 +129,11 @@ def _listed(value: object) -> Sequence[object]:
     return value
 
 
-async def with_files(
-    files: ArtifactFiles, message: Message, carried: Sequence[Artifact]
-) -> Message:
+async def with_files(services: Services, message: Message, carried: Sequence[Artifact]) -> Message:
     """*message* with the contents of its files. Raises `NoticeRefused` for a lost file. ML-4."""
     if message.letter is None or not carried:
         return message
-    read = [await _content(files, one) for one in carried]
+    read = [await _content(services.files, one) for one in carried]
     return evolve(message, letter=evolve(message.letter, files=tuple(read)))
 
 
