@@ -194,6 +194,8 @@ async def test_unknown_query_parameters_are_400(world: World, route: Route):
         body = {"text": "", "version": 1}
     if route.body is requests.StateBody:
         body = {"state": {}}
+    if route.body is requests.GroupBody:
+        body = {"name": "x"}
     if route.body is requests.KeyBody:
         body = {"name": "x", "scopes": []}
     if route.body is requests.GateBody:
