@@ -13,9 +13,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from adapters_runtime.passkeys import verifies
-from tests.support.authenticator import Authenticator, flipped
+from tests.support.authenticator import PARTY, Authenticator, flipped
 from tests.support.distribution import missing
-from wfcore.model.passkey import SignedReceipt
+from wfcore.model.passkey import RelyingParty, SignedReceipt
 from wfcore.rules.approval.agreement import hash_of
 from wfcore.rules.canonical import digest, rfc8785
 from wfcore.rules.receipt import (
@@ -23,6 +23,7 @@ from wfcore.rules.receipt import (
     read_receipt,
     receipt_document,
     receipt_fault,
+    signature_fault,
     statement_digest,
 )
 from wfcore.time import EpochMs
@@ -163,6 +164,31 @@ def test_another_form_is_no_receipt(change: dict[str, Any]) -> None:
 def test_a_weak_or_short_receipt_does_not_fit(change: dict[str, Any]) -> None:
     """Unknown algorithms and cut data are a verdict, never an error. SR-2."""
     assert verdict({**receipt(), **change}) is not None
+
+
+ELSEWHERE = RelyingParty("evil.example", PARTY.origin)
+
+
+@pytest.mark.parametrize(
+    ("party", "other", "says"),
+    [
+        (ELSEWHERE, {}, "made for another address"),
+        (PARTY, {"origin": "https://evil.example"}, "made at another address"),
+        (PARTY, {"cross": True}, "made at another address"),
+        (PARTY, {"type": "webauthn.create"}, "no confirmation by a passkey"),
+        (PARTY, {"flags": 0x01}, "did not verify the person"),
+        (PARTY, {"flags": 0x04}, "did not verify the person"),
+    ],
+)
+def test_a_signature_counts_only_as_it_was_asked_for(
+    party: RelyingParty, other: dict[str, Any], says: str
+) -> None:
+    """A valid signature of the key for another address, deed or authenticator state is refused."""
+    key = Authenticator(party=party)
+    signed = key.sign("n", b"challenge", **other)
+    known = SignedReceipt({}, (), key.public_key, key.algorithm, EpochMs(0), "", "", "")
+    fault = signature_fault(signed, known, b"challenge", PARTY.id, verifies)
+    assert says in str(fault)
 
 
 def ways() -> list[list[str]]:
