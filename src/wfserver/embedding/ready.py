@@ -85,9 +85,9 @@ async def on_sqlite(folder: str | Path, **parts: Unpack[ServiceParts]) -> AsyncI
         "offload": asyncio.to_thread,
         "environments": LazyEnvironments(data / "packages", partial(_settings, data)),
     }
-    if "signing_key" not in parts:
-        defaults["signing_key"] = signing_key(data)
     try:
+        if "signing_key" not in parts:
+            defaults["signing_key"] = signing_key(data)
         yield Services(**{**defaults, **parts})
     finally:
         await defaults["wakeup"].close()
