@@ -87,6 +87,7 @@ tables: client             ## write anew what the documentation shows of tables,
 	$(BIN)/python -m tests.proofs.escapes.page
 	$(BIN)/python -m tests.architecture.measure --write >/dev/null
 	$(BIN)/python -m tests.proofs.mutation.page >/dev/null
+	$(BIN)/python -m tests.proofs.pages
 
 LOCALE := src/wfcore/locale
 messages: .venv/.dev       ## collect the words that people read, and compile their translations
@@ -145,12 +146,21 @@ image: .venv/.dev          ## build and run the container image without a daemon
 debian:                    ## the two commands of the README on a fresh Debian, as root, with debootstrap (long); SUITE=bookworm
 	.ci/debian $(SUITE)
 
-chaos: .venv/.dev          ## three servers under load while everything around them fails; CHAOS_SEED=n repeats what chance decided
+chaos: .venv/.dev          ## servers on three stacks under load while everything around them fails; CHAOS_SEED=n repeats what chance decided
 	CHAOS_S=$${CHAOS_S:-12} $(BIN)/pytest -q -s tests/proofs/chaos
 
 storm: .venv/.dev          ## the worst of chaos in one play, and a planted bug that must be found: a minute and a half
 	CHAOS_S=4 CHAOS_SEED=$${CHAOS_SEED:-1} $(BIN)/pytest -q tests/proofs/chaos/test_checker.py tests/proofs/chaos/test_chaos.py::test_the_worst_at_once \
 	  'tests/proofs/chaos/test_planted.py::test_a_planted_mistake_is_found[leases_by_the_process]'
+
+record: .venv/.dev         ## the long runs that docs/chaos.md and docs/record.md report (a day); seeds as chance will
+	RECORD=1 CHAOS_S=12 CHAOS_ROUNDS=9 $(BIN)/pytest -q -s tests/proofs/chaos/test_chaos.py
+	RECORD=1 KILL_ROUNDS=1000 $(BIN)/pytest -q tests/proofs/kills/test_kill_loop.py
+	RECORD=1 PG_KILL_ROUNDS=1000 $(BIN)/pytest -q tests/proofs/kills/test_shared_kill_loop.py
+	RECORD=1 WORLDS=100000 $(BIN)/pytest -q -n $(WORKERS) tests/proofs/simulator/test_worlds.py
+	RECORD=1 POWER_CUTS=10000 $(BIN)/pytest -q tests/proofs/durability/test_power_cuts.py
+	RECORD=1 $(BIN)/python -m bench.soak 120
+	$(BIN)/python -m tests.proofs.pages
 
 power-cuts: .venv/.dev     ## cut the power at 10,000 moments of a run (long); POWER_CUTS_SEED=n for others
 	POWER_CUTS=10000 $(BIN)/pytest -q tests/proofs/durability/test_power_cuts.py

@@ -14,10 +14,13 @@ from pathlib import Path
 from bench import http
 from bench.load import load
 from bench.servers import Server
+from tests.proofs.record import note
 
 CLIENTS = 8
 TURN_S = 2.5
 GROWTH = 1.05
+POINTS = 120
+"""The most points of the curve on the record."""
 
 
 def soak(server: Server, seeded: http.Seeded, minutes: float) -> Sequence[float]:
@@ -43,13 +46,23 @@ def has_come_to_rest(series: Sequence[float]) -> bool:
     return max(series[-third:]) <= GROWTH * max(series[-2 * third : -third] or series)
 
 
+def record(began: float, minutes: float, series: Sequence[float], rests: bool) -> None:
+    """Put the run on the record of long runs, if runs are recorded."""
+    each = -(-len(series) // POINTS)
+    points = [max(series[at : at + each]) for at in range(0, len(series), each)]
+    broken = () if rests else ("memory still grows",)
+    note("soak", 0, began, {"minutes": minutes}, broken, [round(one, 1) for one in points])
+
+
 def main() -> int:
     minutes = float(sys.argv[1]) if len(sys.argv) > 1 else 60.0
     with tempfile.TemporaryDirectory() as folder:
+        began = time.monotonic()
         seeded = http.seed(Path(folder))
         with http.whole(Path(folder)) as server:
             series = soak(server, seeded, minutes)
     rests = has_come_to_rest(series)
+    record(began, minutes, series, rests)
     print(f"{series[0]:.1f} MB to {series[-1]:.1f} MB, {'at rest' if rests else 'STILL GROWING'}")
     return 0 if rests else 1
 

@@ -1,4 +1,4 @@
-"""Three servers with their clients, on a database and a queue of their own."""
+"""Servers with their clients, on a stack of their own."""
 
 import asyncio
 import os
@@ -9,6 +9,7 @@ from random import Random
 from time import time_ns
 
 import pytest
+from attrs import evolve
 
 from tests.support.nats_server import Broker, broker
 from tests.support.postgres_server import Cluster, cluster, prepared
@@ -20,7 +21,7 @@ from wfserver.settings.record import settings_from
 
 from .load import Load, furnish
 from .scenarios import Chaos
-from .site import leftovers, opened, until
+from .site import Part, Servers, Stack, leftovers, opened, until
 
 LONG_S = float(os.environ.get("CHAOS_S", "0"))
 chaos_alone = pytest.mark.skipif(not LONG_S, reason="CHAOS_S=2 plays it; make chaos")
@@ -39,25 +40,34 @@ def own_nats() -> Iterator[Broker]:
     yield from broker()
 
 
+@pytest.fixture(scope="module")
+def servers_here(cluster_here: Cluster, own_nats: Broker, buckets: Buckets) -> Servers:
+    """What stacks stand on; each run gets a database of its own."""
+    return Servers(cluster_here, "", own_nats, buckets)
+
+
 @asynccontextmanager
 async def site_of(
     folder: Path,
-    servers: tuple[Cluster, Broker, Buckets],
+    stack: Stack,
+    servers: Servers,
     *,
     plants: Sequence[str] = (),
     sql: str = "",
-    queued: bool = True,
     ahead: Mapping[str, int] | None = None,
     lease_s: int = LEASE_S,
 ) -> AsyncIterator[Chaos]:
     """
-    Three servers with their clients, and an operator beside them. *sql*: what is done to their
-    database; for the others see `chaos.site.opened`.
+    A stack with its clients, and an operator beside it. *sql*: what is done to its database; for
+    the others see `chaos.site.opened`.
     """
-    database, nats, buckets = servers
-    url = await asyncio.to_thread(prepared, database, f"chaos_{folder.name[-12:]}")
+    shared = Part.POSTGRES in stack.parts
+    if shared:
+        url = await asyncio.to_thread(prepared, servers.cluster, f"chaos_{folder.name[-12:]}")
+        servers = evolve(servers, url=url)
     if sql:
-        await asyncio.to_thread(database.execute, sql, url.partition("?")[0].rpartition("/")[2])
+        name = servers.url.partition("?")[0].rpartition("/")[2]
+        await asyncio.to_thread(servers.cluster.execute, sql, name)
     outside = folder / "outside"
     outside.mkdir()
     outside.chmod(0o777)
@@ -68,15 +78,16 @@ async def site_of(
         "WFCORE_SEAL_KEY_FILE": str(folder / "seal.key"),
         "WFCORE_SIGNING_KEY": f"one:{'a' * 64}",
     }
-    operator = settings_from(environment, data=str(folder / "operator"), store=url)
+    data = str(folder / ("operator" if shared else "one"))
+    operator = settings_from(environment, data=data, store=servers.url or None)
     async with (
         open_system(operator) as system,
         opened(
             folder,
-            (database, url, nats, buckets),
+            stack,
+            servers,
             {"WFCORE_LEASE": f"{lease_s}s", "WFCORE_INTERRUPTED_GRACE": "1s"},
             plants=plants,
-            queued=queued,
             ahead=ahead,
         ) as site,
     ):

@@ -2,22 +2,26 @@
 What goes wrong, one thing after the other; each gives everything back as it was.
 
 `Chaos` is a running site with its clients and its operator. A scenario is a coroutine over it;
-`HARMLESS` are those in which no worker may lose anything.
+`SCENARIOS` says on which parts of a stack each depends; `HARMLESS` are those in which no worker may
+lose anything.
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable
+import os
+from collections.abc import Awaitable, Callable, Mapping, Sequence, Set
 from contextlib import suppress
 from pathlib import Path
 from random import Random
+from signal import SIGKILL
 
 from attrs import Factory, define
 
 from adapters_http.console.executions import SIZE, snapshot
 from adapters_http.console.rendering import mark_of
 from tests.proofs.chaos.checker import Page, Pages, Seen, silent, unsettled, wrong
-from tests.proofs.chaos.load import Load, moving, seen
-from tests.proofs.chaos.site import WAIT_S, Site
+from tests.proofs.chaos.load import AGAIN, Load, moving, seen
+from tests.proofs.chaos.site import WAIT_S, Bucket, Part, Site, Stack, until
+from tests.proofs.kills.flows import Ledger
 from wfcore.errors import StoreUnavailable
 from wfcore.model.access import Principal
 from wfcore.model.page import NEWEST, PageRequest
@@ -69,15 +73,25 @@ class Chaos:
         about.promises.admitted.update(await self._quotas())
         return about
 
+    def figures(self) -> Mapping[str, int]:
+        """How much happened so far."""
+        told, counts = self.load.promises, self.load.counts
+        return {
+            "accepted": len(told.started),
+            "attempts": Ledger(self.ledger).begun.total(),
+            "decisions": len(told.decided),
+            "cancels": len(told.cancelled),
+            "requests": counts.total(),
+            "unanswered": counts["unheard"],
+            "refused for a time": sum(counts[str(status)] for status in AGAIN),
+        }
+
     @property
     def ledger(self) -> Path:
         return self.site.folder / "outside" / "ledger"
 
     async def _quotas(self) -> dict[tuple[str, int], int]:
-        rows = await self.site.rows(
-            "SELECT begins, admitted FROM quotas WHERE kind = 'minute' AND subject LIKE '%' || $1",
-            self.load.people.subject,
-        )
+        rows = await self.site.quotas(self.load.people.subject)
         return {(self.load.people.subject, begins): admitted for begins, admitted in rows}
 
     async def settle(self) -> None:
@@ -161,7 +175,7 @@ async def bursts(chaos: Chaos) -> None:
 
 
 async def kills(chaos: Chaos) -> None:
-    """kill -9 of each node in turn; one comes back with an empty folder."""
+    """kill -9 of each server in turn; of several, one comes back with an empty folder."""
     for name, node in chaos.site.nodes.items():
         await asyncio.sleep(chaos.chance.uniform(0.2, 0.5) * chaos.long_s)
         await chaos.site.kill(name)
@@ -172,12 +186,33 @@ async def kills(chaos: Chaos) -> None:
         await chaos.told_of(f"kill -9 of {name}")
 
 
+async def a_process_dies(chaos: Chaos) -> None:
+    """kill -9 of one process of a server, while the others go on; it is started again."""
+    (node,) = chaos.site.nodes.values()
+    for _ in range(2):
+        await asyncio.sleep(chaos.chance.uniform(0.2, 0.5) * chaos.long_s)
+        before = node.processes
+        os.kill(chaos.chance.choice(before), SIGKILL)
+        await until(lambda: len(set(node.processes) - set(before)) == 1, "a process is forked")  # noqa: B023
+        await chaos.told_of("kill -9 of a process")
+
+
+async def replaced(chaos: Chaos) -> None:
+    """Each server is stopped in order and replaced, as for a new version."""
+    for name in chaos.site.nodes:
+        await asyncio.sleep(chaos.long_s / 4)
+        await chaos.site.replace(name)
+        await chaos.told_of(f"another {name}")
+
+
 async def stands_still(chaos: Chaos) -> None:
     """A worker is frozen for longer than its leases last, and goes on."""
     await asyncio.sleep(chaos.long_s / 4)
     await many(chaos, "once", "0")
     await asyncio.sleep(0.2)
-    async with chaos.site.stopped(chaos.chance.choice(("one", "three"))):
+    async with chaos.site.stopped(
+        chaos.chance.choice(chaos.chance.choice(chaos.site.workers).processes)
+    ):
         await asyncio.sleep(chaos.stop_s)
     await asyncio.sleep(chaos.long_s / 4)
 
@@ -197,23 +232,33 @@ async def clocks(chaos: Chaos) -> None:
         node.set_clock(0)
 
 
+async def clock_jumps(chaos: Chaos) -> None:
+    """The clock of the only machine jumps by up to a minute, to and fro."""
+    (node,) = chaos.site.nodes.values()
+    await many(chaos, "once", str(chaos.stop_s))
+    for _ in range(round(chaos.stop_s / 2)):
+        await asyncio.sleep(2)
+        node.set_clock(chaos.chance.choice((-60_000, -5_000, 0, 5_000, 60_000)))
+    node.set_clock(0)
+
+
 async def database_restarts(chaos: Chaos) -> None:
-    """`pg_ctl -m immediate restart`."""
+    """PostgreSQL is restarted at once (`pg_ctl -m immediate restart`)."""
     await asyncio.sleep(chaos.long_s / 3)
-    await chaos.site.restart_database()
+    await chaos.site.postgres.restart()
     await asyncio.sleep(chaos.long_s / 3)
 
 
 async def connections_end(chaos: Chaos) -> None:
-    """`pg_terminate_backend`, ten times a second."""
+    """Connections to the database are ended ten times a second (`pg_terminate_backend`)."""
     for _ in range(round(10 * chaos.long_s)):
-        await chaos.site.sever()
+        await chaos.site.postgres.sever()
         await asyncio.sleep(0.1)
 
 
 async def answers_are_cut(chaos: Chaos) -> None:
-    """The database commits, and its answer never arrives."""
-    wire = chaos.site.wire
+    """The database commits, and its answer never arrives: twenty times."""
+    wire = chaos.site.postgres.wire
     until = wire.lost + chaos.cuts
     async with asyncio.timeout(WAIT_S + chaos.cuts):
         while wire.lost < until:
@@ -227,19 +272,35 @@ async def answers_are_cut(chaos: Chaos) -> None:
             await asyncio.sleep(0.05)
 
 
+async def statements_hang(chaos: Chaos) -> None:
+    """The connections for statements are half open: what was sent arrives nowhere, unnoticed."""
+    chaos.site.postgres.wire.swallows = True
+    await asyncio.sleep(chaos.long_s / 2)
+    chaos.site.postgres.wire.swallows = False
+    await asyncio.sleep(chaos.long_s / 2)
+
+
 async def nobody_hears(chaos: Chaos) -> None:
-    """The connections that listen are half open: what is told arrives nowhere."""
-    chaos.site.listening.swallows = True
+    """The connections for hints are half open: no hint arrives, unnoticed."""
+    chaos.site.postgres.listening.swallows = True
     await asyncio.sleep(chaos.long_s)
-    chaos.site.listening.swallows = False
+    chaos.site.postgres.listening.swallows = False
 
 
-async def bucket_refuses(chaos: Chaos) -> None:
-    """The bucket answers 503."""
+async def somebody_locks(chaos: Chaos) -> None:
+    """Another program holds the write lock of the SQLite file, twice."""
     for _ in range(2):
-        chaos.site.bucket.refuses = True
+        await asyncio.sleep(chaos.long_s / 6)
+        async with chaos.site.locked():
+            await asyncio.sleep(chaos.long_s / 3)
+
+
+async def bucket_fails(chaos: Chaos) -> None:
+    """The bucket answers 503, then never answers, then ends connections in the middle."""
+    for how in (Bucket.REFUSES, Bucket.HANGS, Bucket.BREAKS_OFF):
+        chaos.site.bucket.now = how
         await asyncio.sleep(chaos.long_s / 3)
-        chaos.site.bucket.refuses = False
+        chaos.site.bucket.now = Bucket.WELL
         await asyncio.sleep(chaos.long_s / 6)
 
 
@@ -255,7 +316,7 @@ async def queue_is_lost(chaos: Chaos) -> None:
 
 async def disk_full(chaos: Chaos) -> None:
     """One server can write nothing into its folder."""
-    async with chaos.site.full(chaos.chance.choice(("one", "three"))):
+    async with chaos.site.full(chaos.chance.choice(chaos.site.workers)):
         await asyncio.sleep(chaos.long_s / 2)
 
 
@@ -271,19 +332,30 @@ async def storm(chaos: Chaos) -> None:
         chaos.calm.update(await asyncio.gather(*map(chaos.load.ended, begun)))
 
 
-SCENARIOS: tuple[Scenario, ...] = (
-    nothing,
-    bursts,
-    kills,
-    stands_still,
-    clocks,
-    database_restarts,
-    connections_end,
-    answers_are_cut,
-    nobody_hears,
-    bucket_refuses,
-    queue_is_lost,
-    disk_full,
-)
-HARMLESS: tuple[Scenario, ...] = (nothing, bursts, clocks, nobody_hears, bucket_refuses)
+SCENARIOS: Mapping[Scenario, Set[Part]] = {
+    nothing: frozenset(),
+    bursts: frozenset(),
+    kills: frozenset(),
+    a_process_dies: {Part.SQLITE},
+    replaced: frozenset(),
+    stands_still: frozenset(),
+    clocks: {Part.MACHINES},
+    clock_jumps: {Part.SQLITE},
+    somebody_locks: {Part.SQLITE},
+    database_restarts: {Part.POSTGRES},
+    connections_end: {Part.POSTGRES},
+    answers_are_cut: {Part.POSTGRES},
+    statements_hang: {Part.POSTGRES},
+    nobody_hears: {Part.POSTGRES},
+    bucket_fails: {Part.BUCKET},
+    queue_is_lost: {Part.NATS},
+    disk_full: frozenset(),
+}
+"""The parts of a stack that each needs."""
+HARMLESS: Set[Scenario] = {nothing, bursts, clocks, clock_jumps, nobody_hears, bucket_fails}
 """Scenarios without a kill, and with a database that can be reached."""
+
+
+def scenarios_of(stack: Stack) -> Sequence[Scenario]:
+    """The scenarios that a stack allows."""
+    return [one for one, needed in SCENARIOS.items() if needed <= stack.parts]

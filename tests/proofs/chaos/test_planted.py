@@ -6,16 +6,15 @@ from pathlib import Path
 import pytest
 from attrs import frozen
 
-from tests.support.nats_server import Broker
-from tests.support.postgres_server import Cluster
-from tests.support.s3_server import Buckets
 from wfcore.testing.simulator import violation_kind
 
 from .conftest import chaos_alone, site_of
 from .planted import LEASES_BY_THE_PROCESS
 from .scenarios import Scenario, bursts, clocks, connections_end, nobody_hears, stands_still
+from .site import STACKS, Servers
 
 RUNS = 3
+STACK = STACKS["postgres"]
 pytestmark = chaos_alone
 TWICE = {"started twice", "result changed", "late result"}
 
@@ -49,17 +48,12 @@ PLANTED = (
 
 @pytest.mark.parametrize("planted", PLANTED, ids=lambda planted: planted.name)
 async def test_a_planted_mistake_is_found(
-    tmp_path: Path,
-    cluster_here: Cluster,
-    own_nats: Broker,
-    buckets: Buckets,
-    planted: Planted,
+    tmp_path: Path, servers_here: Servers, planted: Planted
 ) -> None:
     """Servers with this mistake break a promise, and the checker says which."""
-    servers = cluster_here, own_nats, buckets
     plants = () if planted.sql else (planted.name,)
     async with site_of(
-        tmp_path, servers, plants=plants, sql=planted.sql, queued=False, ahead=planted.ahead
+        tmp_path, STACK, servers_here, plants=plants, sql=planted.sql, ahead=planted.ahead
     ) as chaos:
         chaos.settles_s = 12
         for run in range(1, RUNS + 1):

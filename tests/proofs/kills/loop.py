@@ -60,6 +60,15 @@ class Report:
     counts: Counter[str]
 
     @property
+    def figures(self) -> Mapping[str, int]:
+        """How much happened, for the record."""
+        counts = self.counts
+        ends = sum(counts[name] for name in counts if name.endswith(" completed"))
+        decisions = counts["APPROVED"] + counts["REJECTED"]
+        told = {name: counts[name] for name in ("kills", "started", "cut off", "cancelled")}
+        return {**told, "completed": ends, "decisions": decisions}
+
+    @property
     def kinds(self) -> set[str]:
         """The kinds of violations."""
         return {text.partition(":")[0] for text in self.broken}

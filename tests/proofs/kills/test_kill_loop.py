@@ -7,7 +7,9 @@ what the execution's own promise allows.
 
 import os
 from pathlib import Path
-from time import time_ns
+from time import monotonic, time_ns
+
+from tests.proofs import record
 
 from .loop import kill_loop
 
@@ -57,7 +59,9 @@ async def test_kill_loop(tmp_path: Path) -> None:
     EX-9, EX-11, EX-12, EX-13, EX-14, EX-15, EX-18, EX-20, EX-24, EX-25, AP-6, AP-7,
     AR-1, IK-1, CS-7, FL-1, FL-2, FL-5, FL-6, FL-10.
     """
+    since = monotonic()
     report = await kill_loop(tmp_path, ROUNDS, SEED)
+    record.note("kills", SEED, since, report.figures, report.broken)
     assert not report.broken, f"KILL_SEED={SEED}: {report.broken[:20]}"
     counted = LEAST_IN_25 if ROUNDS >= ENOUGH_ROUNDS else ("kills", "started")
     for what in counted:

@@ -9,10 +9,11 @@ import os
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
-from time import time_ns
+from time import monotonic, time_ns
 
 import pytest
 
+from tests.proofs import record
 from tests.support.postgres_server import Cluster, cluster, prepared
 
 from .loop import SharedStore, kill_loop
@@ -37,7 +38,9 @@ def shared(server: Cluster) -> SharedStore:
 async def test_kill_loop_of_two_servers(tmp_path: Path, server: Cluster) -> None:
     """All that the kill loop of one server proves: EX-1, EX-3, EX-7, EX-11, EX-15, IK-1, CB-1."""
     made = await asyncio.to_thread(shared, server)
+    since = monotonic()
     report = await kill_loop(tmp_path, ROUNDS, SEED, shared=made)
+    record.note("shared kills", SEED, since, report.figures, report.broken)
     assert not report.broken, f"KILL_SEED={SEED}: {report.broken[:20]}"
     ends = [report.counts[what] for what in ("work completed", "ask completed", "called back")]
     enough = min(report.counts["started"], sum(ends)) >= ROUNDS and min(ends) >= ROUNDS // 4

@@ -12,6 +12,7 @@ import time
 
 import pytest
 
+from tests.proofs import record
 from wfcore.testing.simulator import (
     FaultKind,
     WorldScenario,
@@ -53,8 +54,10 @@ print(digest.hexdigest())
 @pytest.mark.parametrize("first", range(1, WORLDS, CHUNK))
 def test_no_world_breaks_a_promise(first: int) -> None:
     """Whatever goes wrong, promises are kept; enough went wrong to mean something. ST-1 to 5."""
-    started = time.process_time()
+    started, since = time.process_time(), time.monotonic()
     summary = simulate(range(first, first + CHUNK))
+    counts = {"worlds": CHUNK, "executions": summary.executions, "faults": summary.faults.total()}
+    record.note("worlds", first, since, counts, [one.broken for one in summary.failures])
     assert [(failure.seed, failure.broken) for failure in summary.failures] == []
     assert summary.executions / (time.process_time() - started) > LEAST_PER_SECOND
     assert summary.executions > 2 * CHUNK
