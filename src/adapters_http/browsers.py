@@ -49,6 +49,16 @@ def session_cookie(request: Request, token: str) -> tuple[bytes, bytes]:
     return _set_cookie(request, COOKIE, token, SESSION_MAX)
 
 
+def preference_cookie(request: Request, name: str, value: str) -> tuple[bytes, bytes]:
+    """The header that keeps a choice of the browser's owner for a year. Empty *value*: none."""
+    age = _YEAR_S if value else 0
+    text = f"{name}={value}; Path={request.base_path or '/'}; Max-Age={age}; SameSite=Lax"
+    return b"set-cookie", text.encode()
+
+
+_YEAR_S = 31_536_000
+
+
 def attempt_cookies(request: Request, kept: str, state: str) -> Iterator[tuple[bytes, bytes]]:
     """
     The headers that store *kept*, from `leave_for`, under a name for this sign-in, so that two tabs

@@ -83,6 +83,8 @@ class HttpConfig:
     `console_edits`: whether a session may change a workflow, on its page or by API.
     `read_definition`: reads a definition from text; raises `InvalidDefinition` with lines. None:
     no workflow can be changed.
+    `sample`: returns the definition and the text of the workflow that the start page offers; None:
+    the start page offers no workflow.
     `definition_warnings`: returns a warning for each need of a definition that this server lacks.
     `console`: whether there are pages for people; without pages their paths are 404.
     `agents`: whether agents can call workflows at `/mcp`, which needs the extra `mcp`.
@@ -113,6 +115,7 @@ class HttpConfig:
     probes_only: bool = False
     console_edits: bool = True
     read_definition: Callable[[bytes], Definition] | None = None
+    sample: Callable[[], tuple[Definition, str]] | None = None
     definition_warnings: Callable[[Definition], Sequence[str]] = lambda definition: ()
     mail: Notifier | None = None
     sign_on: SignOn | None = None

@@ -197,6 +197,8 @@ def test_every_route_by_session_says_what_a_visitor_needs() -> None:
         "DELETE /api/keys/{id}",
         "GET /",
         "GET /more",
+        "GET /start",
+        "POST /start/hide",
         "GET /operate",
         "GET /operate/keys",
         "GET /operate/keys/live",

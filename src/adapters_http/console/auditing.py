@@ -8,7 +8,7 @@ from starlette.responses import Response
 from adapters_http.console.formats import iso
 from adapters_http.console.headers import page_headers
 from adapters_http.console.hints import hints
-from adapters_http.console.operate import operate_page
+from adapters_http.console.operate import only_mine, operate_page, reader_of
 from adapters_http.console.paths import day_in
 from adapters_http.console.spreadsheet import spreadsheet
 from adapters_http.request import Request
@@ -23,9 +23,10 @@ FILTERS = ("event", "outcome", "account", "key", "target", "from", "to")
 async def show(request: Request) -> Response:
     """The newest entries that match the filters."""
     filters = _filters(request)
-    newest = await newest_audited(request.services, request.who, 0)
+    newest = await newest_audited(request.services, reader_of(request), 0)
     found = await _found(request, filters, SIZE)
-    query = urlencode({name: text for name, text in filters.items() if text})
+    whose = {"of": "mine"} if only_mine(request) else {}
+    query = urlencode({**whose, **{name: text for name, text in filters.items() if text}})
     return operate_page(
         request,
         "audit",
@@ -46,7 +47,7 @@ async def live(request: Request) -> Response:
 
     async def newest() -> object:
         nonlocal seen
-        seen = await newest_audited(request.services, request.who, seen)
+        seen = await newest_audited(request.services, reader_of(request), seen)
         return seen
 
     return hints(request, newest)
@@ -90,4 +91,4 @@ async def _found(request: Request, filters: Mapping[str, str], size: int) -> Aud
     )
     text = request.query("before") or ""
     before = int(text) if text.isascii() and text.isdigit() and len(text) < 19 else None
-    return await search_audit(request.services, request.who, where, before, size)
+    return await search_audit(request.services, reader_of(request), where, before, size)

@@ -168,6 +168,13 @@ class StartForm:
 
 
 @frozen
+class OnceForm:
+    """A press of a button that starts something. `once`: the idempotency key of the form."""
+
+    once: str
+
+
+@frozen
 class StateForm:
     """
     A new value of the name `name` of a workflow's state, or with `reset` the default. `text`: the
@@ -213,9 +220,23 @@ class NameForm:
 
 @frozen
 class StatusForm:
-    """A new status."""
+    """A new status. `back`: the page to return to, if another page than usual."""
 
     status: str
+    back: str = ""
+
+
+@frozen
+class WebhookForm:
+    """
+    A new webhook for a workflow. `proof`: a scheme of signatures, or the id of one of the account's
+    keys. `secret`: the secret of the sender; empty: the server makes a secret.
+    """
+
+    name: str
+    workflow: str = ""
+    proof: str = ""
+    secret: str = field(default="", repr=False)
 
 
 @frozen
@@ -227,6 +248,22 @@ class ConditionsForm:
 
     when: str = ""
     headers: str = ""
+
+
+@frozen
+class SecretForm:
+    """A new value of a secret."""
+
+    name: str
+    value: str = field(default="", repr=False)
+
+
+@frozen
+class PeriodForm:
+    """A period in the past, between two instants in milliseconds."""
+
+    since: str
+    until: str
 
 
 @frozen

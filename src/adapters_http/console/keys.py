@@ -15,6 +15,8 @@ from wfcore.errors import Conflict, InvalidInput
 from wfcore.model.access import Scope
 from wfcore.time import DAY, DurationMs
 from wfcore.usecases.accounts import keys
+from wfcore.usecases.accounts.usage import read_quotas
+from wfcore.usecases.executions.browsing import workflow_names
 
 
 async def show(request: Request) -> Response:
@@ -24,11 +26,18 @@ async def show(request: Request) -> Response:
 
 async def _page(request: Request, problem: str | None = None) -> Response:
     found = await own_keys(request)
-    now = request.services.clock.now()
+    used = await read_quotas(request.services, request.who.account)
     return operate_page(
-        request, "keys", 400 if problem else 200, keys=found, now=now, scopes=Scope.ordinary(),
-        problem=problem, follows=versions(found),
-    )  # fmt: skip
+        request,
+        "keys",
+        400 if problem else 200,
+        keys=found,
+        minutes={one.id: one.windows[0] for one in used},
+        now=request.services.clock.now(),
+        scopes=Scope.ordinary(),
+        problem=problem,
+        follows=versions(found),
+    )
 
 
 async def _snapshot(request: Request) -> object:
@@ -64,7 +73,17 @@ async def create(request: Request) -> Response:
         return await _page(request, str(wrong))
     except Conflict as full:
         return await _page(request, full.message)
-    return operate_page(request, "made", made=made, rotated=False, base_url=request.base_url)
+    return await _made(request, made)
+
+
+async def _made(request: Request, made: keys.IssuedKey, *, rotated: bool = False) -> Response:
+    """The page with the text of a key, and lines for a shell that use the key."""
+    flows = await workflow_names(request.services, request.who, 1)
+    may_start = flows and Scope.WORKFLOW_EXECUTE in made.key.scopes
+    starts = flows[0].id if may_start else None
+    return operate_page(
+        request, "made", made=made, rotated=rotated, base_url=request.base_url, starts=starts
+    )
 
 
 async def show_one(request: Request) -> Response:
@@ -88,7 +107,7 @@ async def rotate(request: Request) -> Response:
         )
     except Conflict as refusal:
         return await _one(request, refusal.message)
-    return operate_page(request, "made", made=made, rotated=True, base_url=request.base_url)
+    return await _made(request, made, rotated=True)
 
 
 async def revoke(request: Request) -> Response:

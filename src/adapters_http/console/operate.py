@@ -1,5 +1,5 @@
 """
-The frame of the pages below `/operate`, and the pages of usage, secrets and health.
+The frame of the pages below `/operate`, and the pages of usage and health.
 
 An owner sees the records of the account, an operator all records. For other readers, pages for
 operators do not exist (AC-7). The pages call the same use cases as the API.
@@ -8,14 +8,15 @@ operators do not exist (AC-7). The pages call the same use cases as the API.
 from collections.abc import Mapping
 from typing import Any
 
+from attrs import evolve
 from starlette.responses import Response
 
-from adapters_http.console.hints import followed
 from adapters_http.console.paths import see_other
 from adapters_http.console.places import FOR_OPERATORS, TABS
 from adapters_http.console.rendering import page
-from adapters_http.handlers.operating import list_secrets, read_health
+from adapters_http.handlers.operating import read_health
 from adapters_http.request import Request
+from wfcore.model.access import Principal
 from wfcore.usecases.accounts.usage import read_usage
 
 SIZE = 50
@@ -26,14 +27,32 @@ def operate_page(request: Request, tab: str, status: int = 200, **facts: Any) ->
     operator = request.who.operator
     titles: Mapping[str, str] = {**TABS, **FOR_OPERATORS}
     template, shown = f"operate_{tab}.html", _BELOW.get(tab, tab)
-    facts |= {"tab": shown, "title": titles[shown], "operator": operator}
+    facts |= {
+        "tab": shown,
+        "title": titles[shown],
+        "operator": operator,
+        "mine": only_mine(request),
+    }
     return page(request, template, status, **facts)
+
+
+def only_mine(request: Request) -> bool:
+    """Whether an operator chose the own records alone, by `of=mine` in the address."""
+    return request.query("of") == "mine"
+
+
+def reader_of(request: Request) -> Principal:
+    """The reader, for whose records a page asks; an operator who chose so without that right."""
+    return evolve(request.who, operator=False) if only_mine(request) else request.who
 
 
 _BELOW = {
     "key": "keys",
     "made": "keys",
     "webhook": "webhooks",
+    "new_webhook": "webhooks",
+    "hook_secret": "webhooks",
+    "backfill": "schedules",
     "person": "people",
     "group": "groups",
 }
@@ -48,19 +67,6 @@ async def home(request: Request) -> Response:
 async def show_usage(request: Request) -> Response:
     """The use of quotas against the plan, and the cost of models."""
     return operate_page(request, "usage", usage=await read_usage(request.services, request.who))
-
-
-async def show_secrets(request: Request) -> Response:
-    """The names of the account's secrets, never a value."""
-    found = await list_secrets(request)
-    return operate_page(request, "secrets", secrets=found.secrets, follows=found.secrets)
-
-
-async def _look_secrets(request: Request) -> object:
-    return (await list_secrets(request)).secrets
-
-
-live_secrets = followed(_look_secrets)
 
 
 async def show_health(request: Request) -> Response:

@@ -14,6 +14,9 @@ from adapters_http.request import Request
 from wfcore.errors import InvalidInput
 from wfcore.time import EpochMs
 
+HOME = "/"
+"""The path that leads to the first page of a reader."""
+
 
 def see_other(request: Request, path: str) -> Response:
     """A redirect to another page of this server."""
@@ -23,12 +26,12 @@ def see_other(request: Request, path: str) -> Response:
 
 def path_here(request: Request) -> str:
     """
-    The path of the request below the mount if that path opens a page, otherwise the inbox. The path
+    The path of the request below the mount if that path opens a page, otherwise `HOME`. The path
     that receives a form often opens a page, too.
     """
     path: str = request.scope["path"].removeprefix(request.scope.get("root_path", ""))
     if not _pages().fullmatch(path):
-        return "/inbox"
+        return HOME
     query = request.scope["query_string"].decode("latin-1")
     return own_path(quote(path) + (f"?{query}" if query else ""))
 
@@ -42,12 +45,12 @@ def _pages() -> re.Pattern[str]:
 
 
 def own_path(text: str) -> str:
-    """*text* if it is a path of this server that may follow the sign-in, otherwise the inbox."""
+    """*text* if it is a path of this server that may follow the sign-in, otherwise `HOME`."""
     plain = text.isascii() and text.isprintable() and "\\" not in text
     if not plain or not text.startswith("/") or text.startswith("//"):
-        return "/inbox"
-    path = urlsplit(text).path
-    return "/inbox" if path == "/" or path.startswith(("/sign-", "/in/", "/static/")) else text
+        return HOME
+    leads_back = urlsplit(text).path.startswith(("/sign-", "/in/", "/static/"))
+    return HOME if leads_back else text
 
 
 def number_in(text: str | None) -> int:

@@ -4,13 +4,19 @@ from http import HTTPStatus
 
 from starlette.responses import Response
 
-from adapters_http.browsers import attempt_cookies, kept_attempt, session_cookie, session_token
+from adapters_http.browsers import (
+    attempt_cookies,
+    kept_attempt,
+    preference_cookie,
+    session_cookie,
+    session_token,
+)
 from adapters_http.config import SignOn
 from adapters_http.console.error_page import form_facts
 from adapters_http.console.headers import page_headers
 from adapters_http.console.language import CHOSEN, _
 from adapters_http.console.passkeys import answer_in, assertion_of, passkey_request, problem_of
-from adapters_http.console.paths import own_path, see_other
+from adapters_http.console.paths import HOME, own_path, see_other
 from adapters_http.console.rendering import THEME, TIMES, page
 from adapters_http.request import Request
 from wfcore.errors import (
@@ -26,13 +32,6 @@ from wfcore.rules.auth.session import SignInMethod
 from wfcore.usecases.accounts import passkeys, sessions
 from wfcore.usecases.accounts.single_sign_on import come_back, leave_for
 from wfcore.wire.languages import LANGUAGES
-
-_YEAR_S = 31_536_000
-
-
-async def home(request: Request) -> Response:
-    """Redirect to the inbox."""
-    return see_other(request, "/inbox")
 
 
 async def more(request: Request) -> Response:
@@ -101,7 +100,7 @@ async def arrive(request: Request) -> Response:
             session_token(request),
         )
     except (Unvouched, AccountBlocked) as refused:
-        return await _form(request, "/inbox", f"{refused}.", status=HTTPStatus.FORBIDDEN)
+        return await _form(request, HOME, f"{refused}.", status=HTTPStatus.FORBIDDEN)
     request.headers.append(session_cookie(request, signed_in.token))
     return see_other(request, own_path(next))
 
@@ -178,7 +177,7 @@ async def use_link(request: Request) -> Response:
         request.services, token, request.origin, session_token(request)
     )
     request.headers.append(session_cookie(request, begun.token))
-    return see_other(request, "/inbox")
+    return see_other(request, HOME)
 
 
 async def leave(request: Request) -> Response:
@@ -200,7 +199,5 @@ async def settle(request: Request) -> Response:
         (CHOSEN, request.body.language, LANGUAGES),
     ):
         chosen = value if value in allowed else ""
-        age = _YEAR_S if chosen else 0
-        text = f"{name}={chosen}; Path={request.base_path or '/'}; Max-Age={age}; SameSite=Lax"
-        response.raw_headers.append((b"set-cookie", text.encode()))
+        response.raw_headers.append(preference_cookie(request, name, chosen))
     return response

@@ -8,13 +8,14 @@ from starlette.responses import Response
 
 from adapters_http.console.forms import ConditionsForm
 from adapters_http.console.hints import followed
-from adapters_http.console.operate import SIZE, operate_page
+from adapters_http.console.operate import SIZE, operate_page, reader_of
 from adapters_http.console.paths import see_other
 from adapters_http.console.positions import behind, cursor_after
 from adapters_http.request import Request
 from wfcore.errors import Conflict, InvalidInput, LimitReached, NotFound, Unreadable
 from wfcore.model.page import NEWEST, PageCursor, PageRequest
 from wfcore.model.webhook import WebhookStatus
+from wfcore.rules.webhooks.webhook import may_be_replayed
 from wfcore.usecases.webhooks import deliveries, webhooks
 from wfcore.usecases.webhooks.webhooks import WebhookChange
 from wfcore.usecases.workflows.workflows import read_workflow
@@ -33,17 +34,17 @@ async def show(request: Request) -> Response:
 
 
 async def _found(request: Request) -> tuple[Sequence[Any], PageCursor | None]:
-    """A page of webhooks, each with its statistics, and the next position."""
-    who = None if request.who.operator else request.who
-    found = await webhooks.list_webhooks(
-        request.services, who, behind(request, WEBHOOKS, SIZE, NEWEST)
-    )
-    stats = [await webhooks.webhook_stats(request.services, who, one.id) for one in found.rows]
-    return list(zip(found.rows, stats, strict=True)), found.next
+    """A page of webhooks, each with its statistics and workflow, and the next position."""
+    reader, services = reader_of(request), request.services
+    who = None if reader.operator else reader
+    found = await webhooks.list_webhooks(services, who, behind(request, WEBHOOKS, SIZE, NEWEST))
+    stats = [await webhooks.webhook_stats(services, who, one.id) for one in found.rows]
+    names = [await workflow_name(request, one.workflow_id) for one in found.rows]
+    return list(zip(found.rows, stats, names, strict=True)), found.next
 
 
 def _in_short(rows: Sequence[Any]) -> object:
-    return [(hook.id, hook.version, stats) for hook, stats in rows]
+    return [(hook.id, hook.version, stats) for hook, stats, _ in rows]
 
 
 async def _snapshot(request: Request) -> object:
@@ -55,10 +56,10 @@ live = followed(_snapshot)
 
 async def show_one(request: Request) -> Response:
     """One webhook with its last deliveries."""
-    return await _one(request)
+    return await hook_page(request)
 
 
-async def _one(
+async def hook_page(
     request: Request,
     problem: str | None = None,
     *,
@@ -75,15 +76,16 @@ async def _one(
         hook=hook,
         conditions=typed or ConditionsForm(hook.when or "", _lines_of(hook.headers)),
         wrong=wrong,
+        replayable=may_be_replayed,
         stats=await webhooks.webhook_stats(services, who, id),
         deliveries=(await deliveries.list_deliveries(services, who, id, DELIVERIES)).rows,
-        workflow=await _workflow_name(request, hook.workflow_id),
+        workflow=await workflow_name(request, hook.workflow_id),
         url=f"{request.base_url}/api/webhooks/{id}/trigger",
         problem=problem,
     )
 
 
-async def _workflow_name(request: Request, id: str) -> str | None:
+async def workflow_name(request: Request, id: str) -> str | None:
     """The name of a workflow; None if the workflow is deleted, or the reader may not see it."""
     with suppress(NotFound, Unreadable):
         return (await read_workflow(request.services, request.who, id)).workflow.name
@@ -100,7 +102,7 @@ async def switch(request: Request) -> Response:
     try:
         await webhooks.update_webhook(request.services, request.who, id, change, request.origin)
     except (Conflict, LimitReached) as refusal:
-        return await _one(request, refusal.message)
+        return await hook_page(request, refusal.message)
     return see_other(request, f"/operate/webhooks/{id}")
 
 
@@ -112,7 +114,7 @@ async def condition(request: Request) -> Response:
         change = WebhookChange(when=form.when, headers=_headers_in(form.headers))
         await webhooks.update_webhook(request.services, request.who, id, change, request.origin)
     except InvalidInput as wrong:
-        return await _one(request, typed=form, wrong=str(wrong))
+        return await hook_page(request, typed=form, wrong=str(wrong))
     return see_other(request, f"/operate/webhooks/{id}")
 
 

@@ -88,6 +88,11 @@ def foreign_secrets(before: Definition, definition: Definition) -> Sequence[Prob
     ]
 
 
+def secrets_in(definition: Definition) -> frozenset[str]:
+    """The names of the secrets that the steps of *definition* list. SC-6."""
+    return frozenset(name for _, _, name in _listed(definition))
+
+
 def _listed(definition: Definition) -> Iterator[tuple[str, int, str]]:
     """The path of each step with secrets, the place in its list, and the name."""
     for path, step in definition.located():

@@ -19,7 +19,7 @@ from contextlib import (
     nullcontext,
     suppress,
 )
-from functools import partial
+from functools import cache, partial
 from importlib.util import find_spec
 from math import inf
 from time import monotonic
@@ -130,6 +130,7 @@ async def _answer(
             counted=metrics.registry,
             of_all=process.metrics.read if process else None,
             read_definition=partial(_definition, settings.steps.javascript),
+            sample=_sample,
             definition_warnings=lambda one: missing_from(one, settings.providers),
             stage=shutdown.stage,
             console=settings.console,
@@ -311,6 +312,16 @@ def _definition(javascript: Runtime, text: bytes) -> Definition:
     from wfserver.definitions.read import checked
 
     return checked(text, "", javascript=javascript)
+
+
+@cache
+def _sample() -> tuple[Definition, str]:
+    """The definition and the text of the sample."""
+    from wfserver import sample
+    from wfserver.definitions.read import checked
+
+    text = sample.text()
+    return checked(text, sample.NAME, runs_here=False), text.decode()
 
 
 _PROBE_S = 2.0

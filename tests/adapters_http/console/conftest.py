@@ -155,10 +155,16 @@ def signed_in(site: Site, page: Page) -> Page:
 
 
 def enter(site: Site, page: Page, account_id: str | None = None) -> None:
-    """Sign somebody in by a link."""
+    """Sign somebody in by a link, and open the inbox."""
     page.goto(site.link(account_id))
     page.get_by_role("button", name="Continue as").click()
-    page.wait_for_url("**/inbox")
+    arrived(page)
+    page.goto(f"{site.url}/inbox")
+
+
+def arrived(page: Page) -> None:
+    """Wait for the first page behind a link that signs in."""
+    page.wait_for_url(lambda url: "/in/" not in url)
 
 
 def until_true(page: Page, condition: str) -> None:

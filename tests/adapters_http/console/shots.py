@@ -8,7 +8,6 @@ from typing import Any
 
 from playwright.sync_api import Page, sync_playwright
 
-from adapters_http.app import HttpConfig
 from tests.adapters_http.console.approval_case import (
     Case,
     approve,
@@ -19,7 +18,7 @@ from tests.adapters_http.console.approval_case import (
     rows,
     show,
 )
-from tests.adapters_http.console.conftest import CHROMIUM, QUIET, Site, enter
+from tests.adapters_http.console.conftest import CHROMIUM, QUIET, Site, arrived, enter
 from tests.adapters_http.console.execution_case import (
     ABOUT,
     CRON,
@@ -28,11 +27,14 @@ from tests.adapters_http.console.execution_case import (
     give_calendar,
     in_every_state,
 )
-from tests.adapters_http.console.test_editing import WRITTEN, applied, read
+from tests.adapters_http.console.test_editing import WRITTEN, applied
+from tests.adapters_http.console.test_first_visit import CONFIG
 from tests.support.http_world import code
+from wfcore.model.page import PageRequest
 from wfcore.ports.runtime import StepEnd
 from wfcore.rules.auth.signed_links import personal_token
 from wfcore.usecases.accounts import accounts, groups
+from wfcore.usecases.workflows.triggers import list_triggers
 
 Scene = Callable[[Site, Page], None]
 
@@ -58,6 +60,13 @@ def link(site: Site, page: Page) -> None:
 def error(site: Site, page: Page) -> None:
     enter(site, page)
     page.goto(f"{site.url}/approvals/nothing")
+
+
+def first_visit(site: Site, page: Page) -> None:
+    """The start page, as an operator sees it."""
+    site.do(accounts.set_account(site.world.services, site.world.ann.id, operator=True))
+    enter(site, page)
+    page.goto(f"{site.url}/start")
 
 
 def empty(site: Site, page: Page) -> None:
@@ -99,7 +108,7 @@ def german(site: Site, page: Page) -> None:
     page.context.set_extra_http_headers({"Accept-Language": "de-DE"})
     page.goto(site.link())
     page.get_by_role("button", name="Weiter als").click()
-    page.wait_for_url("**/inbox")
+    arrived(page)
     show(Case(site, 12, **both(required_approvals=2)), page)
     _fill(page, "P-1001", "1200,5")
 
@@ -263,15 +272,17 @@ def _operating(name: str) -> Scene:
         site.do(world.http.post(f"/api/webhooks/{hook}/trigger", json={}))
         for _ in range(3):
             site.do(world.post(f"/api/webhooks/{hook}/trigger", {}))
-        ids = {"key": world.key.key.id, "hook": hook, "ann": world.ann.id}
+        timed = site.do(list_triggers(world.services, None, PageRequest(1, 1))).rows[0].trigger.id
+        ids = {"key": world.key.key.id, "hook": hook, "ann": world.ann.id, "timed": timed}
         page.goto(f"{site.url}/operate/{name.format(**ids)}")
 
-    scene.__name__ = f"operate_{name.partition('/')[0]}{'_one' if '/' in name else ''}"
+    more = {"webhooks/new": "_new"}.get(name, "_one" if "/" in name else "")
+    scene.__name__ = f"operate_{name.partition('/')[0]}{more}"
     return scene
 
 
-OPERATED = ("groups", "group/finance", "keys", "keys/{key}", "webhooks", "webhooks/{hook}",
-            "usage", "schedules", "audit", "secrets", "people", "people/{ann}",
+OPERATED = ("groups", "group/finance", "keys", "keys/{key}", "webhooks", "webhooks/new",
+            "webhooks/{hook}", "usage", "schedules", "schedules/{timed}/backfill", "audit", "secrets", "people", "people/{ann}",
             "notices", "health")  # fmt: skip
 
 STATES = ("pending", "running", "waiting", "interrupted", "completed", "failed", "cancelled")
@@ -294,6 +305,7 @@ SCENES: tuple[Scene, ...] = (
     *(
         sign_in,
         link,
+        first_visit,
         error,
         empty,
         inbox,
@@ -339,7 +351,7 @@ def main(folder: Path, wanted: list[str]) -> None:
                 if name not in wanted if wanted else look == "page":
                     continue
                 with TemporaryDirectory() as data:
-                    site = Site(Path(data), HttpConfig(console=True, read_definition=read))
+                    site = Site(Path(data), CONFIG)
                     page = browser.new_page(**options)
                     scene(site, page)
                     page.wait_for_timeout(200)

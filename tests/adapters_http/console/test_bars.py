@@ -22,7 +22,7 @@ from wfcore.model.execution import Execution
 from wfcore.model.workflow import LoopStep
 
 from .approval_case import Case, cell, show
-from .conftest import Site
+from .conftest import Site, arrived
 from .execution_case import Runs
 from .test_executions import Reader
 
@@ -207,6 +207,6 @@ def test_a_full_store_is_soon_usable(browser: Browser, tmp_path: Path):
         url = f"http://127.0.0.1:{server.port}"
         page.goto(url + found.link)
         page.get_by_role("button", name="Continue as").click()
-        page.wait_for_url("**/inbox")
+        arrived(page)
         for what, path in pages(found):
             timed(page, url + path, what)

@@ -14,7 +14,7 @@ from wfcore.model.approval import ApprovalStatus
 from wfcore.model.workflow import Column, ColumnType, GroupSpec
 
 from .approval_case import Case, approve, ask, bar, both, cell, kept, pick, rows, show
-from .conftest import Site, enter, until_true, watched
+from .conftest import Site, arrived, enter, until_true, watched
 from .test_real_review import FIELDS
 
 NO_STORAGE = """for (const name of ["localStorage", "sessionStorage"])
@@ -254,7 +254,7 @@ def test_a_download_pasted_back_edits_nothing(
     page = context.new_page()
     page.goto(site.link())
     page.locator("main button").click()
-    page.wait_for_url("**/inbox")
+    arrived(page)
     page.goto(ask(site, GroupSpec("g", "G", given, columns)))
     bar(page).wait_for()
     with page.expect_download() as download:

@@ -13,7 +13,7 @@ from wfcore.rules.visible import shown, visible
 from wfcore.usecases.approvals.approvals import read_approval
 
 from .approval_case import Case, approve, bar
-from .conftest import Site
+from .conftest import Site, arrived
 
 TURNED = "\u061c\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069"
 ACCOUNT, SEEN = "acct \u202e4321\u202c x", "acct \ufffd4321\ufffd x"
@@ -144,7 +144,7 @@ def test_numbers_are_written_as_the_reader_writes_them(
     page = context.new_page()
     page.goto(site.link())
     page.locator("main button").click()
-    page.wait_for_url("**/inbox")
+    arrived(page)
     opened(site, page, id)
     expect(page.get_by_label("Amount, 1")).to_have_value(amount)
     expect(page.get_by_role("cell", name="59", exact=True)).to_be_visible()

@@ -12,7 +12,7 @@ from tests.system.scenarios.process import free_port, until
 from tests.wfserver.conftest import document, end, start
 
 from .approval_case import bar, cell
-from .conftest import PATIENCE
+from .conftest import PATIENCE, arrived
 
 PHONE = {"width": 390, "height": 844}
 
@@ -96,7 +96,7 @@ def test_from_what_up_prints_to_the_report(browser: Browser, office: Office):
     page = context.new_page()
     page.goto(office.link)
     page.get_by_role("button", name="Continue as you@example.org").click()
-    page.wait_for_url("**/inbox")
+    arrived(page)
     started(page, office.url)
     reviewed(page, "59")
     followed(page, "242.45", "A-1003,Alan Turing,59.00")
@@ -114,7 +114,7 @@ def test_from_a_mail_to_the_report_on_a_phone(browser: Browser, office: Office):
     expect(page.get_by_role("heading", name="Check your mail")).to_be_visible()
     page.goto(mailed_link(office))
     page.get_by_role("button", name="Continue as you@example.org").tap()
-    page.wait_for_url("**/inbox")
+    arrived(page)
     started(page, office.url)
     reviewed(page, "60")
     followed(page, "243.45", "A-1003,Alan Turing,60.00")

@@ -37,7 +37,7 @@ from wfcore.testing import builders as make
 from wfcore.testing.builders import NOW
 
 from .approval_case import Case, bar, cell, show
-from .conftest import Site
+from .conftest import Site, arrived
 
 FOLDER = Path(adapters_http.console.__file__).parent
 ATTRIBUTES = {"aria-label", "title", "placeholder", "alt"}
@@ -146,7 +146,7 @@ def test_an_approval_in_german(browser: Browser, site: Site):
     page = context.new_page()
     page.goto(site.link())
     page.get_by_role("button", name="Weiter als").click()
-    page.wait_for_url("**/inbox")
+    arrived(page)
     show(case, page)
     cell(page, "P-1001", "Amount").fill("1.234")
     expect(page.get_by_text("Schreiben Sie 1234 oder 1,2340").first).to_be_visible()

@@ -63,8 +63,6 @@ def test_who_sees_which_page_of_operating(site: Site):
     assert ann.post(one, plan="ENTERPRISE", status="ACTIVE").status_code == 404
     for path in (f"{one}/sign-out", f"{one}/link", "/operate/notices/ntc_1/retry"):
         assert ann.post(path).status_code == 404, path
-    assert "As operator" in olga.get("/operate/webhooks").text
-    assert "As operator" not in ann.get("/operate/webhooks").text
     assert hook in olga.get("/operate/webhooks").text
     assert hook not in eve.get("/operate/webhooks").text
     for tab in FOR_OPERATORS.values():
@@ -149,7 +147,7 @@ def test_a_webhook_says_why_it_refused(site: Site):
     accepted = site.do(site.world.post(f"/api/webhooks/{hook}/trigger", {"a": 1})).json()
     reader, path = Reader(site), f"/operate/webhooks/{hook}"
     shown = reader.get(path)
-    assert "✕ 401" in text_of(shown)
+    assert " 401 " in text_of(shown)
     assert "without valid credentials" in text_of(shown)
     assert f'href="/executions/{accepted["executionId"]}"' in shown.text
     assert "curl -X POST" in shown.text
@@ -256,7 +254,7 @@ def test_groups_are_for_operators(site: Site):
     assert "There is no group yet." in olga.get("/operate/groups").text
 
 
-def test_the_next_twenty_fires_are_in_order(site: Site):
+def test_schedules_stand_in_the_order_of_their_next_times(site: Site):
     """Over all workflows of the account, by the schedules' own zones. SH-3."""
     give_calendar(site)
     site.do(site.world.workflow(name="Hourly", triggers=(Schedule("0 * * * *"),)))
@@ -264,12 +262,10 @@ def test_the_next_twenty_fires_are_in_order(site: Site):
     eve = site.do(site.world.account("eve"))
     site.do(site.world.workflow(name="Theirs", owner=eve, triggers=(Schedule("* * * * *"),)))
     page = Reader(site).get("/operate/schedules").text
-    at = re.findall(r'<li><time data-clock datetime="([^"]+)"', page)
-    names = re.findall(r'<a href="/workflows/[^"]+">(\w+)</a> <code', page)
-    assert len(at) == 20
-    assert at == sorted(at)
-    assert names.count("Hourly") == names.count("Half") == 10 + 1  # a row of its own each
-    assert "Theirs" not in page
+    at = re.findall(r'<summary><time [^>]*datetime="([^"]+)"', page)
+    names = re.findall(r'<a href="/workflows/[^"]+">(\w+)</a></th>', page)
+    assert (len(at), at) == (2, sorted(at))
+    assert set(names) == {"Hourly", "Half"}
 
 
 def test_a_trigger_is_paused_and_resumed(site: Site):
@@ -282,11 +278,11 @@ def test_a_trigger_is_paused_and_resumed(site: Site):
     assert Reader(site, "eve").post(path, status="PAUSED").status_code == 404
     assert reader.post(path, status="PAUSED").headers["location"] == f"/workflows/{id}"
     assert "Resume" in reader.get(f"/workflows/{id}").text
-    assert "No schedule will run" in reader.get("/operate/schedules").text
+    assert "Resume flow" in reader.get("/operate/schedules").text
     assert reader.post(path, status="GONE").status_code == 400
     assert reader.post(path, status="ACTIVE").status_code == 303
     assert "Pause" in reader.get(f"/workflows/{id}").text
-    assert "No schedule will run" not in reader.get("/operate/schedules").text
+    assert "Pause flow" in reader.get("/operate/schedules").text
 
 
 def test_the_audit_page_filters_and_goes_on(site: Site):
@@ -407,9 +403,9 @@ def test_a_list_of_webhooks_of_nobody_is_empty(site: Site):
     """Every page has a word for nothing."""
     site.do(site.world.account("eve"))
     eve = Reader(site, "eve")
-    assert "There is no webhook" in eve.get("/operate/webhooks").text
+    assert "Other systems start workflows here." in eve.get("/operate/webhooks").text
     assert "There is no key yet" in eve.get("/operate/keys").text
-    assert "No schedule will run" in eve.get("/operate/schedules").text
+    assert "starts by itself if its definition has a schedule" in eve.get("/operate/schedules").text
     assert "No secret is set" in eve.get("/operate/secrets").text
 
 

@@ -9,7 +9,7 @@ from wfcore.model.review import Stage
 from wfcore.model.workflow import Column, ColumnType, OnRevise
 
 from .approval_case import Case, approve, bar, show
-from .conftest import Site, enter
+from .conftest import Site, arrived, enter
 
 FIELDS = (
     Column("reason", "Why now?", required=True),
@@ -140,7 +140,7 @@ def test_every_button_fits_a_phone(site: Site, browser: Browser) -> None:
     page = context.new_page()
     page.goto(site.link())
     page.get_by_role("button", name="Weiter als").click()
-    page.wait_for_url("**/inbox")
+    arrived(page)
     show(case, page)
     for name in ("Ablehnen…", "Änderungen verlangen…", "3 prüfen und freigeben"):
         expect(bar(page).get_by_role("button", name=name)).to_be_in_viewport(ratio=1)

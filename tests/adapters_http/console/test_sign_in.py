@@ -59,7 +59,7 @@ async def test_a_link_signs_in_once(world: World):
         assert seen.headers["referrer-policy"] == "no-referrer"
         assert "set-cookie" not in seen.headers
     entered = await world.http.post(link, headers=_ours(world))
-    assert (entered.status_code, entered.headers["location"]) == (303, "/inbox")
+    assert (entered.status_code, entered.headers["location"]) == (303, "/")
     assert (await world.http.get("/inbox")).status_code == 200
     world.http.cookies.clear()
     for again in (await world.http.get(link), await world.http.post(link, headers=_ours(world))):
@@ -111,7 +111,7 @@ async def test_sign_in_by_password(world: World):
 async def test_a_form_that_came_too_late_leads_back(world: World):
     """Signed out in the middle: after signing in the same page is opened, not the inbox. B7."""
     form = {"decision": "approve"}
-    for path, back in (("/approvals/appr_1", "/approvals/appr_1"), ("/sign-out", "/inbox")):
+    for path, back in (("/approvals/appr_1", "/approvals/appr_1"), ("/sign-out", "/")):
         late = await world.http.post(path, data=form, headers=_ours(world))
         assert (late.status_code, f'value="{back}"' in late.text) == (401, True)
 
@@ -142,8 +142,8 @@ async def test_a_locked_login_says_until_when(world: World):
      "/\tx", "/in/abc", "/sign-in", "", "/", "inbox"],
 )  # fmt: skip
 def test_next_is_a_path_of_ours(next: str):
-    """Whatever else stands there leads to the inbox: the way in is no way to other sites."""
-    assert own_path(next) == "/inbox"
+    """Whatever else stands there leads to the first page: the way in is no way to other sites."""
+    assert own_path(next) == "/"
 
 
 @pytest.mark.parametrize(
@@ -342,4 +342,4 @@ async def test_under_a_mount_everything_stays_below_it(tmp_path: Path):
         assert re.findall(r'(?:href|src|action)="(/(?!flows/)[^"]*)"', html) == []
         ours = {"Origin": "https://example.org", **HTML}
         entered = await world.http.post("/sign-in", data=FORM, headers=ours)
-        assert entered.headers["location"] == "/flows/inbox"
+        assert entered.headers["location"] == "/flows/"

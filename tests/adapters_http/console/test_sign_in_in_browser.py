@@ -17,12 +17,14 @@ from .conftest import Site, enter, watched
 from .test_executions import Reader
 
 
-def test_from_the_link_to_the_inbox(site: Site, page: Page, accessible: Callable[[Page], None]):
-    """One click on the page of the link, and the inbox says that nothing waits."""
+def test_from_the_link_to_the_start(site: Site, page: Page, accessible: Callable[[Page], None]):
+    """One click on the page of the link leads to the first steps; the inbox has nothing yet."""
     page.goto(site.link())
     accessible(page)
     page.get_by_role("button", name="Continue as ann@example.org").press("Enter")
-    page.wait_for_url("**/inbox")
+    page.wait_for_url("**/start")
+    accessible(page)
+    page.goto(f"{site.url}/inbox")
     expect(page.get_by_text("Nothing waits for you.")).to_be_visible()
     accessible(page)
 

@@ -352,7 +352,7 @@ async def test_a_long_way_to_the_page_that_was_wanted(company: Company):
     address = await company.depart("/inbox?workflow=" + "x" * 5_000)
     assert len(company.kept()[1]) < 1_500
     back = await company.world.http.get(await company.agree(address))
-    assert (back.status_code, back.headers["location"]) == (303, "/inbox")
+    assert (back.status_code, back.headers["location"]) == (303, "/")
 
 
 async def test_clicks_at_once_ask_the_provider_once(company: Company):

@@ -10,12 +10,15 @@ import pytest
 from playwright.sync_api import Browser, Page, Request, ViewportSize
 
 from adapters_http.app import HttpConfig
+from tests.support.http_world import code
+from wfcore.model.page import PageRequest
 from wfcore.rules.auth.signed_links import personal_token
 from wfcore.usecases.accounts import accounts, groups
+from wfcore.usecases.workflows.triggers import list_triggers
 
 from .approval_case import Case, bar, both, cell, rows, show
 from .conftest import Site, enter, watched
-from .execution_case import Runs, in_every_state
+from .execution_case import CRON, Runs, give_calendar, in_every_state
 from .shots import OPERATED, PASSES
 from .test_editing import applied, read
 
@@ -98,13 +101,17 @@ def addresses(site: Site) -> list[str]:
     ids = in_every_state(runs)
     hook = site.do(world.webhook())
     site.do(world.http.post(f"/api/webhooks/{hook}/trigger", json={}))
-    known = {"key": world.key.key.id, "hook": hook, "ann": world.ann.id}
+    give_calendar(site)
+    Runs(site, code("only"), name="Timed", triggers=(CRON,))
+    timed = site.do(list_triggers(world.services, None, PageRequest(1, 1))).rows[0].trigger.id
+    known = {"key": world.key.key.id, "hook": hook, "ann": world.ann.id, "timed": timed}
     flow, edited = f"/workflows/{runs.workflow}", f"/workflows/{applied(site)}"
     bad, good = ids["failed"], ids["completed"]
     return [
         *(
             "/inbox",
             "/inbox?view=decided",
+            "/start",
             "/more",
             "/overview",
             "/executions",

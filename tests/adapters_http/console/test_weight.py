@@ -18,7 +18,14 @@ from .test_executions import Reader
 from .test_targets import addresses
 
 KB = 1_024
-ONLY_LEAD_ON = {"/", "/operate", "/sign-in/provider", "/sign-in/back", "/executions/{id}/compare"}
+ONLY_LEAD_ON = {
+    "/",
+    "/operate",
+    "/start/runs/{id}",
+    "/sign-in/provider",
+    "/sign-in/back",
+    "/executions/{id}/compare",
+}
 """Pages that send the reader elsewhere, here or where something is set up for it."""
 
 

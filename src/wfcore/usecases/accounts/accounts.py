@@ -201,24 +201,34 @@ async def _hashed(services: Services, password: str | None) -> str | None:
 
 
 async def set_secret(
-    services: Services, account_id: str, name: str, value: str, origin: Origin = UNKNOWN
+    services: Services,
+    account_id: str,
+    name: str,
+    value: str,
+    origin: Origin = UNKNOWN,
+    who: Principal | None = None,
 ) -> None:
     """
-    Set a secret, or change its value, for steps that begin from now on.
+    Set a secret, or change its value, for steps that begin from now on. *who*: the person for the
+    audit log; None: the command line.
 
     Raises `NotFound` for the account, `InvalidInput`.
     """
     now = services.clock.now()
     change = lambda account: with_secret(account, name, value, now)  # noqa: E731
-    await _change_secrets(services, account_id, "secret.set", name, change, origin)
+    await _change_secrets(services, account_id, "secret.set", name, change, origin, who)
 
 
 async def delete_secret(
-    services: Services, account_id: str, name: str, origin: Origin = UNKNOWN
+    services: Services,
+    account_id: str,
+    name: str,
+    origin: Origin = UNKNOWN,
+    who: Principal | None = None,
 ) -> None:
     """Delete a secret: steps that list it fail from now on. Raises `NotFound`."""
     change = lambda account: without_secret(account, name)  # noqa: E731
-    await _change_secrets(services, account_id, "secret.delete", name, change, origin)
+    await _change_secrets(services, account_id, "secret.delete", name, change, origin, who)
 
 
 async def list_secrets(services: Services, account_id: str) -> Sequence[NamedSecret]:
@@ -238,11 +248,12 @@ async def _change_secrets(
     name: str,
     change: Callable[[Account], Account],
     origin: Origin,
+    who: Principal | None,
 ) -> None:
     async with services.store.unit() as unit:
         account = await unit.get(Account, account_id)
         if account is None:
             raise NotFound("Account")
         unit.put(change(account))
-        note(services, unit, event, None, account_id, origin, {"name": name})
+        note(services, unit, event, who, account_id, origin, {"name": name})
         await unit.commit()

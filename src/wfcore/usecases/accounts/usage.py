@@ -8,7 +8,7 @@ from decimal import Decimal
 from attrs import frozen
 
 from wfcore.errors import Unreadable
-from wfcore.model.access import Principal, Window
+from wfcore.model.access import Account, Principal, Window
 from wfcore.model.execution import Usage
 from wfcore.model.page import NEWEST, PageRequest
 from wfcore.model.workflow import AiStep, Definition, DefinitionSnapshot
@@ -67,15 +67,21 @@ class AccountUsage:
 
 async def read_usage(services: Services, who: Principal) -> AccountUsage:
     """The usage of the account of *who*."""
-    now, account = services.store.now(), who.account
+    since = EpochMs(max(services.store.now() - 30 * DAY, 0))
+    where = ExecutionFilter(owner_id=who.account.id, since=since)
+    async with services.store.view() as view:
+        spent, cut = await _spent(view, where)
+        models = await _models(view, spent)
+    return AccountUsage(await read_quotas(services, who.account), models, since, cut)
+
+
+async def read_quotas(services: Services, account: Account) -> Sequence[KeyUsage]:
+    """The use of the quotas of *account*: of each key, and of each webhook without a key."""
+    now = services.store.now()
     asked = windows(account.plan, now)
-    since = EpochMs(max(now - 30 * DAY, 0))
-    where = ExecutionFilter(owner_id=account.id, since=since)
     async with services.store.view() as view:
         keys = [one for one in await view.keys.of_account(account.id) if one.revoked_at is None]
         hooks = await view.webhooks.all_of_owner(account.id)
-        spent, cut = await _spent(view, where)
-        models = await _models(view, spent)
     subjects = [(f"key:{one.id}", one.id, one.name) for one in keys]
     subjects += [(f"webhook:{one.id}", one.id, one.name) for one in hooks if not one.api_key_id]
     used = []
@@ -83,7 +89,7 @@ async def read_usage(services: Services, who: Principal) -> AccountUsage:
         counts = await services.counters.peek_counts(subject, asked)
         month = sum(await services.counters.peek_counts(subject, days_until(now)))
         used.append(KeyUsage(id, name, tuple(zip(asked, counts, strict=True)), month))
-    return AccountUsage(used, models, since, cut)
+    return used
 
 
 @frozen

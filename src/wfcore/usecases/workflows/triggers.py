@@ -272,6 +272,18 @@ async def trigger_for(view: View | Unit, who: Principal | None, trigger_id: str)
     return trigger
 
 
+async def read_trigger(
+    services: Services, who: Principal | None, trigger_id: str
+) -> tuple[TriggerRow, Workflow]:
+    """A trigger that *who* may change, with its workflow. Raises the errors of `trigger_for`."""
+    async with services.store.view() as view:
+        trigger = await trigger_for(view, who, trigger_id)
+        flow = await view.get(Workflow, trigger.workflow_id)
+        if flow is None:
+            raise NotFound("Trigger")
+        return await shown(view, trigger), flow
+
+
 @retried
 async def _set_pause(
     services: Services,
