@@ -282,8 +282,8 @@ def _operating(name: str) -> Scene:
 
 
 OPERATED = ("groups", "group/finance", "keys", "keys/{key}", "webhooks", "webhooks/new",
-            "webhooks/{hook}", "usage", "schedules", "schedules/{timed}/backfill", "audit", "secrets", "people", "people/{ann}",
-            "notices", "health")  # fmt: skip
+            "webhooks/{hook}", "usage", "schedules", "schedules/{timed}/backfill", "audit",
+            "secrets", "people", "people/{ann}", "notices", "health")  # fmt: skip
 
 STATES = ("pending", "running", "waiting", "interrupted", "completed", "failed", "cancelled")
 
