@@ -130,6 +130,7 @@ deep: client               ## properties, worlds, kills and leaks with many more
 scopes: .venv/.dev         ## every state of every small world of the simulator; writes the table of docs/simulator.md (long)
 	SCOPES=1 $(BIN)/pytest -q tests/proofs/simulator/test_exploration.py
 	cd tools && ../$(BIN)/python -m wfdocs.scopes
+	$(BIN)/python -m tests.proofs.simulator.lengths
 
 generated: .venv/.dev      ## clients in four languages: generated, type-checked; linters of the API
 	.ci/clients
