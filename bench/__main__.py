@@ -352,8 +352,10 @@ def postgres_rows(report: Report, seconds: float, long: bool) -> None:
         report.plain("CPU of an execution, its step apart", f"{each.here_ms:.1f} ms")
         report.plain("the same, in PostgreSQL", f"{each.database_ms:.1f} ms")
         report.plain("log of PostgreSQL for an execution", f"{each.wal / 1_024:.1f} KiB")
-        idle = postgres.idle_transactions(made, 5)
-        report.most("transactions of an idle node that sweeps, PostgreSQL", idle, "/s", 3)
+        for number, most in ((1, 2), (2, 3)):
+            idle = postgres.idle_transactions(made, number, IDLE_S)
+            what = f"transactions of an idle server, {number} on PostgreSQL, each"
+            report.most(what, idle, "/s", most)
         both = postgres.beside_listeners(made, seconds)
         report.ratio("starts on PostgreSQL, hints heard / unheard", *both, "/s", 0.9)
         woken = nodes.woken(made)
@@ -370,13 +372,15 @@ def dispatch_rows(report: Report) -> None:
         report.most("accepted → begun elsewhere, by NATS, p99", found.plugged_ms, "ms", 50)
         report.most("transactions of an idle node that sweeps, with NATS", found.idle, "/s", 3)
         report.plain("accepted → begun elsewhere, NATS away, p99", f"{found.unplugged_ms:.0f} ms")
-        what, most = "the same, and no hint is heard, p99", dispatch.POLICY.poll_ms + LOOKING_MS
+        what, most = "the same, and no hint is heard, p99", postgres.SHARED.poll_ms + LOOKING_MS
         report.most(what, found.unheard_ms, "ms", most)
         report.most("the same, NATS back, p99", found.again_ms, "ms", 50)
 
 
 LOOKING_MS = 500
 """What a look at the store finds takes so long to begin at most."""
+IDLE_S = 21
+"""Three sweeps of a server that shares its database."""
 DRAINED = 960
 """So many that the start of an engine, and of its connections, is not most of it."""
 ADMISSIONS = 3_000

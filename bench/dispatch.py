@@ -18,7 +18,7 @@ from attrs import frozen
 
 from adapters_runtime.engine.jetstream import NatsDispatch
 from adapters_store.postgres.hints import PostgresHints
-from bench.postgres import HELLO, new_database, transactions
+from bench.postgres import HELLO, SHARED, new_database, transactions
 from tests.support.nats_server import Broker, broker
 from tests.support.postgres_server import Cluster
 from wfcore import (
@@ -32,9 +32,7 @@ from wfcore import (
     start_execution,
 )
 from wfcore.ports.hints import Hint
-from wfcore.usecases.services import Policy
 from wfcore.worker import dispatching
-from wfserver.settings.record import SHARED_POLL_MS, SHARED_SWEEP_MS
 
 TIMES = 200
 PAUSE_S = 0.02
@@ -43,7 +41,6 @@ UNHEARD_PAUSE_S = 0.1
 IDLE_S = 20.0
 SETTLED_S = 15.0
 """After so long PostgreSQL has counted what sessions did that have nothing to do any more."""
-POLICY = Policy(poll_ms=SHARED_POLL_MS, sweep_ms=SHARED_SWEEP_MS)
 
 
 @frozen
@@ -107,7 +104,7 @@ async def _measured(made: Cluster, server: Broker, folder: Path) -> Measured:
 
 
 def _node(url: str, folder: Path) -> AbstractAsyncContextManager[Services]:
-    return on_postgres(url, folder, policy=POLICY)
+    return on_postgres(url, folder, policy=SHARED)
 
 
 async def _until(dispatches: list[NatsDispatch], up: bool) -> None:

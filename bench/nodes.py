@@ -18,8 +18,8 @@ from attrs import frozen
 
 from adapters_runtime.engine.wakeups import SharedWakeups
 from adapters_store.postgres.hints import PostgresHints
-from bench.dispatch import POLICY, p99_ms
-from bench.postgres import new_database
+from bench.dispatch import p99_ms
+from bench.postgres import SHARED, new_database
 from tests.support.postgres_server import Cluster
 from wfcore import (
     Engine,
@@ -94,7 +94,7 @@ async def _woken(made: Cluster, folder: Path) -> Woken:
 
     async with AsyncExitStack() as opened:
         accepts, works = [
-            await opened.enter_async_context(on_postgres(url, folder, policy=POLICY))
+            await opened.enter_async_context(on_postgres(url, folder, policy=SHARED))
             for _ in range(2)
         ]
         await opened.enter_async_context(Engine(works, FunctionRunner(short, long), receiver))

@@ -10,7 +10,7 @@ import os
 import tempfile
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
-from contextlib import asynccontextmanager, contextmanager, suppress
+from contextlib import AsyncExitStack, asynccontextmanager, contextmanager, suppress
 from itertools import count
 from pathlib import Path
 from typing import TypeVar
@@ -39,6 +39,8 @@ from wfcore.model.access import Window
 from wfcore.ports.store import Slots
 from wfcore.rules.definition.written import read_definition
 from wfcore.time import HOUR, EpochMs
+from wfcore.usecases.services import Policy
+from wfserver.settings.record import SHARED_POLL_MS, SHARED_SWEEP_MS
 
 T = TypeVar("T")
 CLIENTS = 32
@@ -54,6 +56,7 @@ WINDOWS = (
     Window("minute", EpochMs(0), EpochMs(60_000), 10**9),
     Window("day", EpochMs(0), EpochMs(86_400_000), 10**9),
 )
+SHARED = Policy(poll_ms=SHARED_POLL_MS, sweep_ms=SHARED_SWEEP_MS)
 LISTENERS = 4
 LISTENING_TURNS = 9
 SESSIONS = """SELECT count(*) FILTER (WHERE wait_event_type = 'Lock'), count(*)
@@ -351,20 +354,31 @@ async def _multiply(services: Services, wanted: int) -> None:
         await connection.execute("VACUUM ANALYZE executions", timeout=600)
 
 
-def idle_transactions(made: Cluster, seconds: float) -> float:
-    """Transactions a second of a node that has nothing to do."""
+def idle_transactions(made: Cluster, nodes: int, seconds: float) -> float:
+    """
+    Transactions a second of each of *nodes* servers that have nothing to do, at the pace of
+    servers that share a database, without those of PostgreSQL's own vacuum. The servers settle for
+    as long as they are counted: PostgreSQL counts what idle sessions did some seconds later.
+    """
+    made.execute("ALTER SYSTEM SET autovacuum = off")
+    made.execute("SELECT pg_reload_conf()")
 
     async def run(folder: Path) -> float:
-        async with (
-            opened(made, folder) as (services, _, _),
-            Engine(services, FunctionRunner(greet)),
-        ):
-            await asyncio.sleep(1)
+        url = await new_database(made)
+        async with AsyncExitStack() as running:
+            for _ in range(nodes):
+                node = on_postgres(url, folder, policy=SHARED)
+                services = await running.enter_async_context(node)
+                await running.enter_async_context(Engine(services, FunctionRunner(greet)))
+            await asyncio.sleep(seconds)
             before = await transactions(services)
             await asyncio.sleep(seconds)
-            return (await transactions(services) - before) / seconds
+            return (await transactions(services) - before) / seconds / nodes
 
-    return _in_folder(run)
+    found = _in_folder(run)
+    made.execute("ALTER SYSTEM RESET autovacuum")
+    made.execute("SELECT pg_reload_conf()")
+    return found
 
 
 async def transactions(services: Services) -> int:

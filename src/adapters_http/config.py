@@ -4,10 +4,9 @@ from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from enum import Enum
 from ipaddress import IPv4Network, IPv6Network
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 from attrs import field, frozen
-from prometheus_client import CollectorRegistry
 from starlette.types import Scope
 
 import wfcore
@@ -17,6 +16,9 @@ from wfcore.model.access import SignOnTerms, Visitor
 from wfcore.model.workflow import Definition
 from wfcore.ports.identity import IdentityProvider
 from wfcore.ports.notices import Notifier
+
+if TYPE_CHECKING:
+    from prometheus_client import CollectorRegistry
 
 Network: TypeAlias = IPv4Network | IPv6Network
 Login: TypeAlias = Callable[[Scope], Awaitable[Visitor | None]]
@@ -103,7 +105,7 @@ class HttpConfig:
     ready: Callable[[], Awaitable[None]] | None = None
     gauges: Callable[[], Awaitable[Mapping[str, float]]] | None = None
     gauge_help: Mapping[str, str] = field(factory=dict)
-    counted: CollectorRegistry | None = None
+    counted: "CollectorRegistry | None" = None
     of_all: Callable[[Callable[[], Awaitable[bytes]]], Awaitable[Mapping[int, bytes]]] | None = None
     checks: Callable[[], Awaitable[Sequence[HealthCheck]]] | None = None
     trusted_proxies: Sequence[Network] = ()

@@ -56,7 +56,7 @@ SHORT_S = 0.05
         lambda server: postgres.admissions(server, SHORT_S),
         lambda server: postgres.claims(server, 100).full_ms,
         lambda server: postgres.cost(server, postgres.CLIENTS).wal,
-        lambda server: postgres.idle_transactions(server, SHORT_S) + 1,
+        lambda server: postgres.idle_transactions(server, 1, SHORT_S) + 1,
         lambda server: postgres.lock_waits(server, SHORT_S) + 1,
         lambda server: min(postgres.beside_listeners(server, SHORT_S)),
     ],

@@ -48,17 +48,32 @@ def test_words_that_are_not_utf8_are_refused(wfcore: Call) -> None:
     assert "'caf\\udce9' is not UTF-8" in said.err
 
 
-def test_help_imports_nothing_heavy() -> None:
-    """`wfcore --help` imports neither the server nor what draws tables."""
+def _imported(*arguments: str) -> set[str]:
+    """The modules that a call of the command line loads."""
     ended = subprocess.run(
-        [sys.executable, "-X", "importtime", "-m", "wfserver", "--help"],
+        [sys.executable, "-X", "importtime", "-m", "wfserver", *arguments],
         capture_output=True,
         text=True,
         env=environment(),
     )
-    imported = {line.rpartition("|")[2].strip() for line in ended.stderr.splitlines()}
+    return {line.rpartition("|")[2].strip() for line in ended.stderr.splitlines()}
+
+
+def test_help_imports_nothing_heavy() -> None:
+    """`wfcore --help` imports neither the server nor what draws tables."""
+    imported = _imported("--help")
     assert "click" in imported
     assert not imported & set(HEAVY)
+
+
+def test_a_list_imports_only_what_reads_the_store(call: Call, tmp_path: Path) -> None:
+    """`wfcore execution list` imports neither YAML nor what serves, counts or runs steps."""
+    data = str(tmp_path / "data")
+    assert call("account", "create", "ann@example.org", "--data", data).status == 0
+    imported = _imported("execution", "list", "--data", data)
+    assert "adapters_store.sqlite.store" in imported
+    unwanted = "yaml", "prometheus_client", "http.server", "adapters_runtime.sandbox.client"
+    assert not imported & {*unwanted, "wfserver.definitions.read", "wfserver.doctor.providers"}
 
 
 @pytest.mark.parametrize("name", COMMANDS)

@@ -8,18 +8,20 @@ most 64 levels.
 
 import codecs
 import signal
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import orjson
 from attrs import evolve
 
 from adapters_runtime.sandbox import frames
-from adapters_runtime.sandbox.client import Ended
 from adapters_runtime.sandbox.shortage import describe, is_temporary
 from wfcore.errors import InvalidInput
 from wfcore.model.json import Json, JsonObject
 from wfcore.ports.runtime import StepEnd
 from wfcore.rules.numbers import kept
+
+if TYPE_CHECKING:
+    from adapters_runtime.sandbox.client import Ended
 
 MOST_LEVELS = 64
 _SHOWN_OF_STDERR = 2_000
@@ -32,7 +34,7 @@ class UnusableOutput(Exception):
     """
 
 
-def fault_of(ended: Ended, timeout_s: float, stdout_bytes: int) -> StepEnd | None:
+def fault_of(ended: "Ended", timeout_s: float, stdout_bytes: int) -> StepEnd | None:
     """The end of an attempt whose process failed, or None if the attempt ended well. CS-6."""
     if ended.lost:
         return StepEnd(error="the process that watched over the step was killed")
@@ -55,7 +57,7 @@ def fault_of(ended: Ended, timeout_s: float, stdout_bytes: int) -> StepEnd | Non
     return _fault_of_exit(ended)
 
 
-def output_of(ended: Ended) -> Json:
+def output_of(ended: "Ended") -> Json:
     """The output of an attempt that ended well. CS-5. Raises `UnusableOutput`."""
     if ended.output_trouble:
         raise UnusableOutput(ended.output_trouble)
@@ -64,7 +66,7 @@ def output_of(ended: Ended) -> Json:
     return _parsed(ended.output, "WF_OUTPUT")
 
 
-def state_of(ended: Ended) -> JsonObject | None:
+def state_of(ended: "Ended") -> JsonObject | None:
     """
     The object that an attempt wrote to `WF_STATE`; None without a file. SV-3. Raises
     `UnusableOutput`.
@@ -98,7 +100,7 @@ def counted(end: StepEnd) -> StepEnd:
     return end if end.output is None else evolve(end, size=len(orjson.dumps(end.output).decode()))
 
 
-def lines_of(ended: Ended) -> tuple[tuple[str, str], ...]:
+def lines_of(ended: "Ended") -> tuple[tuple[str, str], ...]:
     """The kept output of the attempt, by stream: all of stdout, the end of stderr. EX-28."""
     streams = ("stdout", ended.stdout), ("stderr", ended.stderr)
     return tuple((name, text.decode("utf-8", "replace")) for name, text in streams if text)
@@ -137,7 +139,7 @@ def _output_of_stdout(stdout: bytes) -> Json:
         return stdout.decode("utf-8", "replace").removesuffix("\n")
 
 
-def _fault_of_exit(ended: Ended) -> StepEnd | None:
+def _fault_of_exit(ended: "Ended") -> StepEnd | None:
     match ended.exit:
         case 0:
             return None
@@ -158,7 +160,7 @@ def _signal_name(number: int) -> str:
     return f"{name} (as happens when memory runs out)" if number == signal.SIGKILL else name
 
 
-def _with_stderr(error: str, ended: Ended) -> str:
+def _with_stderr(error: str, ended: "Ended") -> str:
     text = ended.stderr.decode("utf-8", "replace").strip()
     if len(text) > _SHOWN_OF_STDERR:
         text = "…" + text[-_SHOWN_OF_STDERR:]

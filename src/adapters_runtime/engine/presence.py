@@ -11,7 +11,7 @@ from wfcore.model.node import Node
 from wfcore.usecases.nodes import NODE_LEASE_MS, announce_node, withdraw_node
 from wfcore.usecases.services import Services
 
-POLL_S = 2.0
+POLL_S = 4.0
 """The longest time until this process learns that an operator drains it, if the hint is lost."""
 _RENEWED_MS = NODE_LEASE_MS // 3
 """The age at which an announcement is renewed. Rounds before then only read, which is cheap."""

@@ -44,11 +44,12 @@ class Clock(Protocol):
 
     def deadline_now(self) -> EpochMs:
         """
-        The time with which approval deadlines are compared.
+        The time with which approval deadlines and schedules are compared.
 
-        This is the wall clock, except in the 5 minutes after a jump of more than 60 s relative to
-        the monotonic clock: then this is the time without the jump, so that a wrong clock does not
-        expire open approvals. See `rules.clock_jumps`.
+        On a store with a clock of its own this is the store's clock, so that servers whose clocks
+        differ agree. AP-47. Otherwise this is the wall clock, except in the 5 minutes after a jump
+        of more than 60 s relative to the monotonic clock: then this is the time without the jump,
+        so that a wrong clock does not expire open approvals. See `rules.clock_jumps`.
         """
 
     def service_now(self) -> EpochMs:

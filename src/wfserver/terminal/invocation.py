@@ -2,7 +2,7 @@
 
 import os
 from collections import ChainMap
-from collections.abc import Awaitable, Callable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import AsyncExitStack, contextmanager
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -10,6 +10,7 @@ from wfserver.terminal.perform import KEY, URL, Perform
 
 if TYPE_CHECKING:
     from adapters_store.sql.schema import Schema
+    from wfcore.model.workflow import Definition
     from wfcore.usecases.administration.operator import Operation, Operator
     from wfserver.compose import System
     from wfserver.settings.record import Settings
@@ -174,16 +175,24 @@ async def _awaited(answer: Awaitable[T]) -> T:
 def _operator(system: "System") -> "Operator":
     from wfcore.usecases.administration.operator import Operator
     from wfserver.data.pidfile import base_url, is_serving
-    from wfserver.definitions.read import checked
-    from wfserver.doctor.providers import missing_from
+
+    def read(text: bytes) -> "Definition":
+        from wfserver.definitions.read import checked
+
+        return checked(text, "", javascript=settings.steps.javascript)
+
+    def warnings(definition: "Definition") -> Sequence[str]:
+        from wfserver.doctor.providers import missing_from
+
+        return missing_from(definition, settings.providers)
 
     settings = system.settings
     return Operator(
         system.services,
-        lambda text: checked(text, "", javascript=settings.steps.javascript),
+        read,
         base_url=base_url(settings),
         serving=is_serving(settings),
-        warnings=lambda definition: missing_from(definition, settings.providers),
+        warnings=warnings,
     )
 
 
