@@ -100,6 +100,8 @@ MAX_SUBJECT = 998
 MAX_PACKAGES = 100
 MAX_REQUIREMENT = 500
 """Packages of a code step, and characters of one requirement. PK-1."""
+MAX_ERROR = 4_000
+"""The characters of an error of a step or an execution; a longer one is cut. EX-39."""
 MAX_FILE_STEPS = 100
 FILES_BYTES = 2_048 * MIB
 """Steps whose artifacts one code step reads, and bytes of these artifacts. FI-1, FI-5."""

@@ -43,7 +43,14 @@ from wfcore.machine import Machine, Row
 from wfcore.model.execution import ExecutionStatus as S
 from wfcore.model.execution import PendingFailure, RefusedFile, Usage
 from wfcore.model.json import Json
+from wfcore.rules.limits import MAX_ERROR
 from wfcore.time import EpochMs
+
+
+def _cut(error: str) -> str:
+    """*error* with at most `MAX_ERROR` characters, since each status shows it. EX-39."""
+    return error if len(error) <= MAX_ERROR else f"{error[: MAX_ERROR - 1]}…"
+
 
 # Facts about one step. Each is possible only in some states of that step: see `STEP`.
 
@@ -119,7 +126,7 @@ class ChildFailed(ChildEnded):
     `interrupted`: because of a worker's death, so that nobody may try again. EX-26.
     """
 
-    error: str
+    error: str = field(converter=_cut)
     usage: Usage | None = None
     interrupted: bool = False
 
@@ -149,7 +156,7 @@ class MailTaken(MailEnded):
 class MailRefused(MailEnded):
     """The mail was refused, or given up after its last attempt. `steps` as in `StepFailed`."""
 
-    error: str
+    error: str = field(converter=_cut)
     steps: int = 0
 
 
@@ -195,7 +202,7 @@ class FilesRefused(StepFact):
 class StepRetrying(StepFact):
     """An attempt failed; the next one starts at `retry_at`."""
 
-    error: str
+    error: str = field(converter=_cut)
     retry_at: EpochMs
 
 
@@ -207,7 +214,7 @@ class StepPostponed(StepFact):
     The same attempt begins again at `retry_at`.
     """
 
-    why: str
+    why: str = field(converter=_cut)
     retry_at: EpochMs
 
 
@@ -215,7 +222,7 @@ class StepPostponed(StepFact):
 class StepFailed(StepFact):
     """The step failed for good. `steps` as in `StepSkipped`; 0: its container fails with it."""
 
-    error: str
+    error: str = field(converter=_cut)
     timed_out: bool = False
     steps: int = 1
 
@@ -289,7 +296,7 @@ class Rejected(StepFact, ExecutionAborted):
 class Failed(ExecutionAborted):
     """A step failed for good, and the execution with it. No step name: the output did."""
 
-    error: str
+    error: str = field(converter=_cut)
     step_name: str | None = None
     timed_out: bool = False
 
@@ -298,7 +305,7 @@ class Failed(ExecutionAborted):
 class Failing(ExecutionAborted):
     """As `Failed`, but its `onFailure` steps come before the end. EX-31."""
 
-    error: str
+    error: str = field(converter=_cut)
     step_name: str | None = None
     timed_out: bool = False
 

@@ -20,6 +20,7 @@ from wfcore.model.execution import (
 from wfcore.rules.execution import machine as facts
 from wfcore.rules.execution.fold import advance
 from wfcore.rules.execution.fold_steps import held_by
+from wfcore.rules.limits import MAX_ERROR
 from wfcore.testing import builders
 from wfcore.testing.builders import NOW
 from wfcore.time import later
@@ -389,3 +390,22 @@ def test_who_joins_an_open_question_opens_none() -> None:
     joined = advance(of(None, step_results={"a": ASKS}), facts.BudgetReached("b", "appr_1"), THEN)
     assert joined.record.step_results["b"].status is StepStatus.AWAITING_APPROVAL
     assert joined.events == ()
+
+
+@pytest.mark.parametrize(
+    "failure",
+    [
+        facts.StepFailed("work", "x" * 3_000_000),
+        facts.StepRetrying("work", "x" * 3_000_000, SOON),
+        facts.StepPostponed("work", "x" * 3_000_000, SOON),
+        facts.Failed("x" * 3_000_000, "work"),
+    ],
+)
+def test_an_error_of_any_length_is_cut_to_a_bound(failure: Any) -> None:
+    """A step that fails with megabytes of text leaves 4,000 in results and events."""
+    run = builders.execution(status=ExecutionStatus.RUNNING, step_results={"work": RUNNING})
+    outcome = advance(run, failure, THEN)
+    after = outcome.record
+    errors = [after.error, *(one.error for one in after.step_results.values())]
+    assert all(len(one) < MAX_ERROR + 50 for one in errors if one)
+    assert len(str(outcome.effects)) < 10 * MAX_ERROR
