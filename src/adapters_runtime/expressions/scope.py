@@ -2,11 +2,11 @@
 
 import json
 from collections.abc import Collection, Mapping, Sequence
-from difflib import get_close_matches
 
 from attrs import define, evolve
 
 from wfcore.model.json import MOST_BITS, Json, fits
+from wfcore.rules.suggestions import listed, nearest
 
 BUDGET = 4 * 1_048_576
 """The most characters and list items that one evaluation may read and make."""
@@ -137,7 +137,6 @@ def suggestion(word: str, known: Collection[str]) -> str:
     """
     The end of a message about an unknown *word*: the most similar known word, or all of them.
     """
-    close = get_close_matches(word, known, n=1)
-    if close:
-        return f"did you mean {close[0]}?"
-    return f"known: {', '.join(sorted(known))}" if known else "none is known here"
+    if close := nearest(word, known):
+        return f"did you mean {close}?"
+    return f"known: {listed(sorted(known))}" if known else "none is known here"

@@ -113,6 +113,8 @@ MAX_REFERENCE = 200
 """Characters of an execution's reference. EX-38."""
 MAX_STEPS = 500
 """Steps in a definition, nested ones too. DF-1."""
+MAX_MISTAKES = 100
+"""Mistakes that a check of a definition lists before it stops. DF-16."""
 MAX_DEPTH = 8
 """How deep steps may be nested: a step outside of all containers is at depth 1. FL-9."""
 MAX_BRANCHES = 100

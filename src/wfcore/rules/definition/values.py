@@ -13,18 +13,25 @@ import math
 import re
 from collections.abc import Callable, Collection, Mapping
 from decimal import Decimal
-from difflib import get_close_matches
 from enum import StrEnum
 from typing import Any, TypeAlias
 from unicodedata import normalize
 
 from attrs import define, field, frozen
 
-from wfcore.errors import Problem
+from wfcore.errors import InvalidDefinition, Problem
 from wfcore.model.json import Json, JsonObject
 from wfcore.model.workflow import Retry, Variable, VariableType
-from wfcore.rules.limits import JSON_DEPTH, MAX_ATTEMPTS, MAX_BACKOFF, MAX_CHANNELS, MAX_NAME
+from wfcore.rules.limits import (
+    JSON_DEPTH,
+    MAX_ATTEMPTS,
+    MAX_BACKOFF,
+    MAX_CHANNELS,
+    MAX_MISTAKES,
+    MAX_NAME,
+)
 from wfcore.rules.paths import below
+from wfcore.rules.suggestions import listed, nearest
 from wfcore.rules.variables import NO_NUL, PRINTABLE, fits
 from wfcore.time import DAY, HOUR, MINUTE, SECOND, DurationMs
 
@@ -44,7 +51,11 @@ class Findings:
     schemas: list[tuple[str, JsonObject]] = field(factory=list)
 
     def add(self, path: str, message: str) -> None:
+        """Add a mistake. Raises `InvalidDefinition` for one too many, so that nothing follows."""
         self.problems.append(Problem(path or "definition", message))
+        if len(self.problems) > MAX_MISTAKES:
+            self.problems[MAX_MISTAKES:] = [Problem("definition", "has more mistakes")]
+            raise InvalidDefinition(tuple(self.problems))
 
     def wrong(self, path: str, wanted: str, value: Json) -> None:
         self.add(path, f"must be {wanted}, not {described(value)}")
@@ -120,9 +131,9 @@ class Field:
 
 def known_or(word: str, known: Collection[str]) -> str:
     """A suggestion for an unknown *word*, and the known words."""
-    close = get_close_matches(word, known)
-    meant = f"did you mean {close[0]}? " if close else ""
-    return f"{meant}known: {', '.join(known)}"
+    close = nearest(word, known)
+    meant = f"did you mean {close}? " if close else ""
+    return f"{meant}known: {listed(known)}"
 
 
 def read_object(
