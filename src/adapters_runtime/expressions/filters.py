@@ -266,9 +266,18 @@ def _unique(scope: Evaluation, value: Json) -> Json:
     found: dict[tuple[bool, Any], Json] = {}
     for item in _list(value):
         scope.read(item)
-        same = json.dumps(item, sort_keys=True) if isinstance(item, list | Mapping) else item
-        found.setdefault((isinstance(item, bool | list | Mapping), same), item)
+        same = _written(scope, item) if isinstance(item, list | tuple | Mapping) else item
+        found.setdefault((isinstance(item, bool | list | tuple | Mapping), same), item)
     return list(found.values())
+
+
+_TO_WRITE = 16
+"""The budget for writing a value as JSON, which takes as long as reading so many values."""
+
+
+def _written(scope: Evaluation, value: Json) -> str:
+    scope.spend(_TO_WRITE)
+    return json.dumps(value, sort_keys=True)
 
 
 def _map(scope: Evaluation, value: Json, *, attribute: Json, default: Any = _NOT_GIVEN) -> Json:

@@ -455,3 +455,11 @@ def test_minijinja_agrees(expression: str) -> None:
     except (minijinja.TemplateError, TemplateFailed):
         return  # we are stricter: missing items, multiplied text, values of different types
     assert ours == pytest.approx(theirs) if isinstance(theirs, float) else ours == theirs
+
+
+@pytest.mark.parametrize("item", [[], {}, ()], ids=str)
+def test_unique_pays_for_each_list_and_object_that_it_writes(item: Json) -> None:
+    """A long list of empty lists is no cheap way to keep the server busy."""
+    with pytest.raises(TemplateFailed, match="too much data"):
+        MiniJinjaTemplates().render("{{ many | unique }}", {"many": [item] * 300_000})
+    assert MiniJinjaTemplates().render("{{ few | unique }}", {"few": [item] * 3}) == [item]

@@ -187,3 +187,19 @@ async def test_conditions_are_changed_and_taken_away(world: World) -> None:
     change = WebhookChange(when=None, headers=None)
     bare = await webhooks.update_webhook(world.services, None, hook.id, change)
     assert (bare.when, bare.headers) == (None, None)
+
+
+async def test_a_condition_over_a_large_body_stops_nobody_else(world: World) -> None:
+    """A large body's `when` is evaluated away from the requests of others; a small one's is not."""
+    offloaded: list[object] = []
+
+    async def offload(work: Any) -> Any:
+        offloaded.append(work)
+        return work()
+
+    hook = await a_webhook(world, when=OPENED)
+    world = evolve(world, services=evolve(world.services, offload=offload))
+    await deliver(world, hook, {"action": "closed"})
+    assert not offloaded
+    await deliver(world, hook, {"action": "closed", "text": "x" * 100_000})
+    assert len(offloaded) == 1

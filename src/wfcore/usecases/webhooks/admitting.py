@@ -4,6 +4,7 @@ Admission of a delivery: every check of a webhook before a delivery starts an ex
 
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from functools import partial
 
 from attrs import frozen
 
@@ -44,6 +45,9 @@ from wfcore.usecases.webhooks.deliveries import (
     note_refused_delivery,
 )
 from wfcore.usecases.webhooks.senders import admit_sender, find_webhook, identify_sender
+
+_LITTLE = 65_536
+"""For bodies of up to this many bytes, `when` is evaluated in place instead of a thread."""
 
 
 @frozen
@@ -103,8 +107,9 @@ async def admit_webhook(
         payload = _payload(found, carried, raw, quick)
         variables = header_variables(found, carried)
         reply = _reply(found, carried, payload)
-        render = services.templates.render
-        ignored = reply is None and not is_wanted(found, payload, carried, render)
+        wanted = partial(is_wanted, found, payload, carried, services.templates.render)
+        is_large = found.when is not None and len(raw) > _LITTLE
+        ignored = reply is None and not (await services.offload(wanted) if is_large else wanted())
         starts = reply is None and not ignored
         id = _idempotency(found, carried, raw, payload) if starts else None
     except WfError as error:

@@ -1,4 +1,4 @@
-"""Definitions that are made to cost much: what the checker lists and compares has a bound. DF-16."""
+"""Definitions that are made to cost much: their check has a bound. DF-16."""
 
 import difflib
 from typing import Any
