@@ -402,7 +402,7 @@ def test_who_joins_an_open_question_opens_none() -> None:
     ],
 )
 def test_an_error_of_any_length_is_cut_to_a_bound(failure: Any) -> None:
-    """A step that fails with megabytes of text leaves 4,000 in results and events."""
+    """A step that fails with megabytes of text leaves 4,000 in results and events. EX-39."""
     run = builders.execution(status=ExecutionStatus.RUNNING, step_results={"work": RUNNING})
     outcome = advance(run, failure, THEN)
     after = outcome.record
