@@ -6,7 +6,7 @@ once with their paths, and the JSON Schema for editors is generated from the sam
 expectation keeps only the fields that were written, and only these fields are compared. DF-11.
 """
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 from typing import Any
@@ -38,6 +38,7 @@ from wfcore.rules.definition.values import (
     record,
     text,
 )
+from wfcore.rules.execution.redrive import StepFate
 from wfcore.rules.execution.scope import name_of
 from wfcore.rules.limits import ARTIFACTS_PER_EXECUTION, MAX_PROMPT_TOKENS
 from wfcore.rules.paths import below
@@ -120,9 +121,43 @@ class Given:
 
 
 @frozen
+class GivenRedrive:
+    """
+    A redrive. `start`: the step at which it begins. `definition`: the path of the newest
+    definition, with which the redrive runs; None: the definition of the execution before.
+    """
+
+    start: str | None = None
+    definition: str | None = None
+    inputs: JsonObject = field(factory=dict)
+
+
+@frozen
+class GivenLike:
+    """A new start with the inputs of an execution. `inputs` take precedence."""
+
+    inputs: JsonObject = field(factory=dict)
+
+
+@frozen
+class Sequel:
+    """
+    An execution that repeats the execution before: either a `redrive` or a start `like` it. `steps`
+    take precedence over the stubs before. `expect`: the written fields of `EXPECTED_AGAIN`.
+    """
+
+    expect: Mapping[str, Any]
+    redrive: GivenRedrive | None = None
+    like: GivenLike | None = None
+    steps: Mapping[str, tuple[Stub, ...]] = field(factory=dict)
+    decisions: tuple[ScenarioDecision, ...] = ()
+
+
+@frozen
 class Scenario:
     """
     One execution and the expectations about it. `expect`: only the written fields of `EXPECTED`.
+    `then`: the executions that repeat it, one after the other.
     """
 
     name: str
@@ -131,6 +166,7 @@ class Scenario:
     given: Given = Given()
     steps: Mapping[str, tuple[Stub, ...]] = field(factory=dict)
     decisions: tuple[ScenarioDecision, ...] = ()
+    then: tuple[Sequel, ...] = ()
 
 
 @frozen
@@ -222,6 +258,7 @@ def _stubs(document: Json, path: str, findings: Findings) -> Any:
     return (_STUB(document, path, findings),)
 
 
+_INPUTS = Field(_object_of(_anything), "inputs")
 _ROWS = _object_of(list_of(_object_of(_anything)))
 
 _DECISION: Check = record(
@@ -249,7 +286,7 @@ _TRIGGER: Check = _given_fields(
 _GIVEN: Check = record(
     Given,
     {
-        "inputs": Field(_object_of(_anything), "inputs"),
+        "inputs": _INPUTS,
         "by": Field(filled, "by"),
         "start": Field(choice(StartedBy), "start"),
         "secrets": Field(_object_of(text()), "secrets"),
@@ -339,20 +376,58 @@ EXPECTED: Mapping[str, Field] = {
     "nextFires": Field(list_of(_instant, least=1, most=1_000), "nextFires"),
 }
 """The fields of an expectation; the `into` of each field is its name."""
+EXPECTED_AGAIN: Mapping[str, Field] = {
+    **{name: one for name, one in EXPECTED.items() if name != "nextFires"},
+    "plan": Field(_object_of(choice(StepFate)), "plan"),
+}
+"""The fields of an expectation about a repetition. `plan`: of a redrive, the fates of its steps."""
 
 
-_expectations = _given_fields(EXPECTED)
+def _some_of(fields: Mapping[str, Field]) -> Check:
+    """A check for at least one expectation: a scenario without expectations could not fail."""
+    expectations = _given_fields(fields)
 
+    @accepting({**object_schema(fields), "minProperties": 1})
+    def read(document: Json, path: str, findings: Findings) -> Any:
+        if isinstance(document, Mapping) and not document:
+            findings.add(path, f"must not be empty; known: {', '.join(fields)}")
+        return expectations(document, path, findings)
 
-@accepting({**object_schema(EXPECTED), "minProperties": 1})
-def _expect(document: Json, path: str, findings: Findings) -> Any:
-    """Reads at least one expectation: a scenario without expectations could not fail."""
-    if isinstance(document, Mapping) and not document:
-        findings.add(path, f"must not be empty; known: {', '.join(EXPECTED)}")
-    return _expectations(document, path, findings)
+    return read
 
 
 _STEPS = Field(_object_of(_stubs), "steps")
+_DECISIONS = Field(list_of(_DECISION), "decisions")
+_SEQUEL_FIELDS: Check = record(
+    Sequel,
+    {
+        "redrive": Field(
+            record(
+                GivenRedrive,
+                {
+                    "from": Field(filled, "start"),
+                    "definition": Field(filled, "definition"),
+                    "inputs": _INPUTS,
+                },
+            ),
+            "redrive",
+        ),
+        "like": Field(record(GivenLike, {"inputs": _INPUTS}), "like"),
+        "steps": _STEPS,
+        "decisions": _DECISIONS,
+        "expect": Field(_some_of(EXPECTED_AGAIN), "expect", required=True),
+    },
+)
+_EITHER = {"oneOf": [{"required": ["redrive"]}, {"required": ["like"]}]}
+
+
+@accepting({"allOf": [_SEQUEL_FIELDS.schema, _EITHER]})
+def _sequel(document: Json, path: str, findings: Findings) -> Any:
+    if isinstance(document, Mapping) and ("redrive" in document) is ("like" in document):
+        findings.add(path, "must have either redrive or like")
+    return _SEQUEL_FIELDS(document, path, findings)
+
+
 _SCENARIO: Check = record(
     Scenario,
     {
@@ -360,8 +435,9 @@ _SCENARIO: Check = record(
         "at": Field(_instant, "at"),
         "given": Field(_GIVEN, "given"),
         "steps": _STEPS,
-        "decisions": Field(list_of(_DECISION), "decisions"),
-        "expect": Field(_expect, "expect", required=True),
+        "decisions": _DECISIONS,
+        "expect": Field(_some_of(EXPECTED), "expect", required=True),
+        "then": Field(list_of(_sequel), "then"),
     },
 )
 _FILE: Mapping[str, Field] = {
@@ -396,10 +472,13 @@ def scenarios_schema() -> dict[str, Any]:
 
 
 def step_problems(
-    file: ScenarioFile, definition: Definition, others: Sequence[Definition]
+    file: ScenarioFile,
+    definition: Definition,
+    others: Sequence[Definition],
+    newest: Mapping[str, Definition],
 ) -> tuple[Problem, ...]:
     """Stubs and decisions for steps that do not exist or cannot be decided. DF-11."""
-    everywhere = (definition, *others)
+    everywhere = (definition, *others, *newest.values())
     runs = [step.name for one in everywhere for step in one.walk() if not _asks(step)]
     asks = [step.name for one in everywhere for step in one.walk() if _asks(step)]
     started = {other.name for other in others}
@@ -410,17 +489,41 @@ def step_problems(
         if isinstance(step, ChildStep) and step.workflow in started
     ]
     found: list[Problem] = []
-    for at, scenario in enumerate(file.scenarios):
-        place = below("scenarios", at)
-        found += _unknown(scenario.steps, below(place, "steps"), runs)
-        for which, decision in enumerate(scenario.decisions):
+    for place, one in parts_of(file):
+        found += _unknown(one.steps, below(place, "steps"), runs)
+        for which, decision in enumerate(one.decisions):
             where = below(below(below(place, "decisions"), which), "step")
             found += _unknown_step(decision.step, where, [*asks, *runs])
     found += _unknown(file.steps, "steps", runs)
-    for key in {*file.steps, *(key for one in file.scenarios for key in one.steps)} & {*holds}:
+    found += _other_names(file, definition, newest)
+    for key in {*file.steps, *(key for _, one in parts_of(file) for key in one.steps)} & {*holds}:
         message = f"{key} starts a workflow that is given; stub its steps: {key}/STEP"
         found.append(Problem(below("steps", key), message))
     return tuple(found)
+
+
+def parts_of(file: ScenarioFile) -> Iterator[tuple[str, Scenario | Sequel]]:
+    """Every execution of the file: the scenarios and what follows each, with their paths."""
+    for at, scenario in enumerate(file.scenarios):
+        place = below("scenarios", at)
+        yield place, scenario
+        for which, sequel in enumerate(scenario.then):
+            yield below(below(place, "then"), which), sequel
+
+
+def newest_of(file: ScenarioFile) -> Iterator[tuple[str, str]]:
+    """The path of each newest definition in the file, and the path as it is written."""
+    for place, one in parts_of(file):
+        if isinstance(one, Sequel) and one.redrive and one.redrive.definition:
+            yield below(below(place, "redrive"), "definition"), one.redrive.definition
+
+
+def _other_names(
+    file: ScenarioFile, definition: Definition, newest: Mapping[str, Definition]
+) -> Iterator[Problem]:
+    for path, name in newest_of(file):
+        if newest[name].name != definition.name:
+            yield Problem(path, f"must be a definition of {definition.name!r}, under its name")
 
 
 def _asks(step: object) -> bool:

@@ -62,9 +62,9 @@ def _compared(path: str, expected: Any, was: Any, zone: tzinfo) -> Iterator[Mism
     elif path == "steps":
         for key, fields in expected.items():
             yield from _fields(f"steps.{key}", fields, was.get(key, {}), zone)
-    elif path == "state":
+    elif path in ("state", "plan"):
         for name, value in expected.items():
-            yield from _values(f"state.{name}", value, was.get(name), zone)
+            yield from _values(f"{path}.{name}", value, was.get(name), zone)
     elif path in ("approvals", "notices", "mails"):
         shown = [_only(fields, one) for fields, one in zip(expected, was, strict=False)]
         rest = [_brief(one) for one in was[len(expected) :]]
@@ -109,7 +109,7 @@ def _observed(played: ScenarioRun) -> Mapping[str, Any]:
     """The observed values by the names of `EXPECTED`; instants and durations in ms."""
     run = played.run
     if run is None:
-        nothing: Mapping[str, Any] = {"steps": {}, "state": {}}
+        nothing: Mapping[str, Any] = {"steps": {}, "state": {}, "plan": {}}
         return {"nextFires": played.next_fires, "refused": played.refused, **nothing}
     return {
         "nextFires": played.next_fires,
@@ -120,6 +120,7 @@ def _observed(played: ScenarioRun) -> Mapping[str, Any]:
         "reason": run.status_reason.code if run.status_reason else None,
         "output": run.output,
         "state": played.state,
+        "plan": played.plan,
         "took": None if run.completed_at is None else run.completed_at - run.accepted_at,
         "ran": list(dict.fromkeys(one.key for one in played.attempts)),
         "steps": _steps(run, played),

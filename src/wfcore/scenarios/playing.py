@@ -46,7 +46,16 @@ from wfcore.rules.definition.values import MAX_DURATION
 from wfcore.rules.execution.machine import EXECUTION
 from wfcore.rules.execution.scope import name_of
 from wfcore.rules.receipt import statement_digest
-from wfcore.scenarios.document import Scenario, ScenarioDecision, StartedBy, Stub
+from wfcore.scenarios.document import (
+    Given,
+    GivenLike,
+    GivenRedrive,
+    Scenario,
+    ScenarioDecision,
+    Sequel,
+    StartedBy,
+    Stub,
+)
 from wfcore.scenarios.triggering import start_by_facts
 from wfcore.scenarios.virtual_worker import Ending, NotedMoves, VirtualWorker, at_once, done
 from wfcore.time import DAY, DurationMs, EpochMs, later
@@ -55,6 +64,7 @@ from wfcore.usecases.accounts.groups import create_group
 from wfcore.usecases.accounts.passkeys import Confirmed, give_nonce
 from wfcore.usecases.approvals.deciding import Decide, decide_approval, weigh
 from wfcore.usecases.approvals.expiry import expire_due, remind_due
+from wfcore.usecases.executions.redriving import Redrive, preview_redrive, redrive
 from wfcore.usecases.executions.starting import start_execution
 from wfcore.usecases.notices.sending import settle_notice, take_notice
 from wfcore.usecases.services import Policy, Services
@@ -103,7 +113,8 @@ class StubAttempt:
 @frozen
 class ScenarioRun:
     """
-    The result of a scenario. `run` None: nothing was started; `refused` gives the reason.
+    The result of one execution of a scenario. `run` None: nothing was started; `refused` gives the
+    reason. `plan`: of a redrive, the fates of its steps.
 
     `approvals`: the approvals in the order of opening, each at its opening and at the end.
     `notices`: the notices of all executions, in the order of writing. `mails`: the mails of steps,
@@ -123,14 +134,34 @@ class ScenarioRun:
     next_fires: tuple[EpochMs, ...] = ()
     zone: str = "UTC"
     state: JsonObject = field(factory=dict)
+    plan: JsonObject = field(factory=dict)
     problems: tuple[str, ...] = ()
 
 
+@frozen
+class _Played:
+    """The numbers of what the executions before have left."""
+
+    attempts: int = 0
+    approvals: int = 0
+    notices: int = 0
+    mails: int = 0
+
+
 def play(
-    scenario: Scenario, definition: Definition, others: Sequence[Definition], parts: ScenarioParts
-) -> ScenarioRun:
-    """Play *scenario*; *others* are the given definitions of workflows that *definition* starts."""
-    return _Stage(scenario, definition, others, parts).play()
+    scenario: Scenario,
+    definition: Definition,
+    others: Sequence[Definition],
+    parts: ScenarioParts,
+    newest: Mapping[str, Definition] | None = None,
+) -> Sequence[ScenarioRun]:
+    """
+    Play *scenario*, and return the result of its execution, then of each execution that repeats it.
+    *others*: the given definitions of workflows that *definition* starts. *newest*: the definitions
+    of redrives by their paths.
+    """
+    stage = _Stage(scenario, definition, others, parts)
+    return (stage.play(), *(stage.repeat(one, newest or {}) for one in scenario.then))
 
 
 class _Stage:
@@ -174,9 +205,11 @@ class _Stage:
         self._worker = VirtualWorker(self._services, hints, self._started)
         self._stand_ins: set[str] = set()
         self._people: dict[str, Principal] = {}
+        self._stubs = scenario.steps
         self._decisions = list(scenario.decisions)
         self._attempts: list[StubAttempt] = []
         self._problems: list[str] = []
+        self._played = _Played()
 
     def _noted(self, tables: Mapping[str, Rows], changes: Changes) -> None:
         """Records every change of the store before the change is made."""
@@ -189,28 +222,66 @@ class _Stage:
     def play(self) -> ScenarioRun:
         fires, zone = self._next_fires(len(self._scenario.expect.get("nextFires", ())))
         told = ScenarioRun(self._now(), next_fires=fires, zone=zone)
-        if not set(self._scenario.expect) - {"nextFires"}:
+        if not set(self._scenario.expect) - {"nextFires"} and not self._scenario.then:
             return told
         try:
             self._begin()
         except WfError as refusal:
             return evolve(told, refused=_words(refusal))
+        return self._ended(told)
+
+    def repeat(self, sequel: Sequel, newest: Mapping[str, Definition]) -> ScenarioRun:
+        """Play an execution that repeats the one before."""
+        self._stubs = {**self._stubs, **sequel.steps}
+        self._decisions, self._problems = list(sequel.decisions), []
+        self._played = _Played(
+            *map(len, (self._attempts, self._opened, self._notices, self._mails))
+        )
+        told = ScenarioRun(self._now())
+        if not self._main:
+            return evolve(told, refused="there is no execution before")
+        try:
+            if sequel.redrive:
+                told = evolve(told, plan=self._redrive(sequel.redrive, newest))
+            else:
+                self._start(
+                    self._starter(), self._runs[self._main].workflow_id, sequel.like or GivenLike()
+                )
+        except WfError as refusal:
+            return evolve(told, refused=_words(refusal))
+        return self._ended(told)
+
+    def _redrive(self, given: GivenRedrive, newest: Mapping[str, Definition]) -> JsonObject:
+        """Redrive the execution before, and return the plan: the fate of each step. EX-35."""
+        if given.definition is not None:
+            self._definition = newest[given.definition]
+            self._apply(self._person(OWNER), evolve(self._definition, triggers=()))
+        wanted = Redrive(given.start, given.definition is not None, given.inputs)
+        who, old = self._starter(), self._main
+        plan = done(preview_redrive(self._services, who, old, wanted)).plan
+        self._main = done(redrive(self._services, who, old, wanted)).execution_id
+        return {one.key: one.fate.value for one in plan.steps}
+
+    def _ended(self, told: ScenarioRun) -> ScenarioRun:
+        """Play the execution that has begun to its end."""
         self._run()
         self._problems += (
             f"{one.decision.value} of {one.step}: no such approval was open then"
             for one in self._decisions
         )
-        run = self._runs.get(self._main)
+        run, before = self._runs[self._main], self._played
+        approvals = zip(self._opened.values(), self._approvals.values(), strict=True)
+        notices = list(self._notices.values())[before.notices :]
         return evolve(
             told,
-            started_at=run.accepted_at if run else self._now(),
+            started_at=run.accepted_at,
             run=run,
-            attempts=tuple(self._attempts),
-            approvals=tuple(zip(self._opened.values(), self._approvals.values(), strict=True)),
-            notices=tuple(one for one in self._notices.values() if not _is_mail(one)),
-            mails=tuple(self._mails),
+            attempts=tuple(self._attempts[before.attempts :]),
+            approvals=tuple(approvals)[before.approvals :],
+            notices=tuple(one for one in notices if not _is_mail(one)),
+            mails=tuple(self._mails[before.mails :]),
             keys={id: self._prefix(id) for id in self._runs},
-            state=done(self._state(run.workflow_id)) if run else {},
+            state=done(self._state(run.workflow_id)),
             problems=tuple(self._problems),
         )
 
@@ -261,12 +332,22 @@ class _Stage:
                 start_by_facts(self._services, self._definition, main, given.trigger, given.inputs)
             )
             return
-        starter = self._person(given.by or OWNER)
+        starter = self._starter()
         if starter.account.id != owner.account.id:
             share = share_workflow(self._services, main, starter.account.id, Permission.EXECUTE)
             done(share)
-        source = TriggerSource.MANUAL if given.start is StartedBy.HAND else TriggerSource.OPEN_API
-        started = start_execution(self._services, starter, main, given.inputs, source=source)
+        self._start(starter, main, given)
+
+    def _starter(self) -> Principal:
+        return self._person(self._scenario.given.by or OWNER)
+
+    def _start(self, starter: Principal, workflow: str, given: Given | GivenLike) -> None:
+        by_hand = self._scenario.given.start is StartedBy.HAND
+        source = TriggerSource.MANUAL if by_hand else TriggerSource.OPEN_API
+        like = self._main or None
+        started = start_execution(
+            self._services, starter, workflow, given.inputs, source=source, like=like
+        )
         self._main = done(started).execution_id
 
     def _apply(self, owner: Principal, definition: Definition) -> str:
@@ -409,7 +490,7 @@ class _Stage:
         """
         where, _, step = key.rpartition("/")
         by_name = f"{where}/{name_of(step)}" if where else name_of(step)
-        stubs = self._scenario.steps.get(key) or self._scenario.steps.get(by_name)
+        stubs = self._stubs.get(key) or self._stubs.get(by_name)
         return stubs[min(attempt, len(stubs)) - 1] if stubs else None
 
     def _prefix(self, execution_id: str) -> str:

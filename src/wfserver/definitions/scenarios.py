@@ -3,6 +3,7 @@
 import os
 import time
 from collections.abc import Iterator, Mapping, Sequence
+from datetime import tzinfo
 from pathlib import Path
 from typing import Any
 from xml.etree.ElementTree import Element, SubElement, tostring
@@ -19,11 +20,12 @@ from wfcore.rules.visible import visible
 from wfcore.scenarios.document import (
     Scenario,
     ScenarioFile,
+    newest_of,
     read_scenarios,
     step_problems,
 )
 from wfcore.scenarios.judging import mismatches
-from wfcore.scenarios.playing import ScenarioParts, play
+from wfcore.scenarios.playing import ScenarioParts, ScenarioRun, play
 from wfserver.definitions.read import read_definition, read_text
 
 
@@ -45,6 +47,7 @@ class Loaded:
     file: ScenarioFile
     definition: Definition
     others: tuple[Definition, ...]
+    newest: Mapping[str, Definition]
     lines: Lines
 
     def scenarios(self) -> Iterator[tuple[int, Scenario]]:
@@ -58,10 +61,19 @@ class Loaded:
         began = time.perf_counter()
         calendar = CronCalendar()
         parts = ScenarioParts(MiniJinjaTemplates(), calendar)
-        played = play(scenario, self.definition, self.others, parts)
-        found = mismatches(scenario.expect, played, calendar.zone(played.zone))
-        wrong = [*played.problems, *(text for one in found for text in one.lines())]
+        runs = play(scenario, self.definition, self.others, parts, self.newest)
+        zone = calendar.zone(runs[0].zone)
+        wrong = [*_wrong("", scenario.expect, runs[0], zone)]
+        for at, (sequel, run) in enumerate(zip(scenario.then, runs[1:], strict=True)):
+            wrong += _wrong(below("then", at) + ".", sequel.expect, run, zone)
         return ScenarioResult(scenario.name, line, tuple(wrong), time.perf_counter() - began)
+
+
+def _wrong(place: str, expect: Mapping[str, Any], run: ScenarioRun, zone: tzinfo) -> Iterator[str]:
+    """Everything about one execution that is not as expected, below *place* in the scenario."""
+    yield from (f"{place}{problem}" for problem in run.problems)
+    for one in mismatches(expect, run, zone):
+        yield from evolve(one, path=place + one.path).lines()
 
 
 def played(path: str, only: str | None = None) -> Sequence[ScenarioResult]:
@@ -95,13 +107,14 @@ def load(path: str) -> Loaded:
             _definition(folder, name, below("workflows", at))
             for at, name in enumerate(file.workflows)
         )
-        if problems := step_problems(file, definition, others):
+        newest = {name: _definition(folder, name, field) for field, name in newest_of(file)}
+        if problems := step_problems(file, definition, others, newest):
             raise InvalidDefinition(problems)
     except InvalidDefinition as error:
         if error.source:  # the mistakes are those of a definition
             raise
         raise with_lines(error, lines, path) from None
-    return Loaded(path, file, definition, others, lines)
+    return Loaded(path, file, definition, others, newest, lines)
 
 
 def _definition(folder: Path, name: str, field: str) -> Definition:

@@ -33,6 +33,10 @@ GOOD: dict[str, Any] = {
             "steps": {"call": {}},
             "decisions": [{"step": "review", "decision": "approve", "rows": {"g": [{"a": 1}]}}],
             "expect": {"status": "COMPLETED", "approvals": [{"step": "review", "after": "3s"}]},
+            "then": [
+                {"redrive": {"from": "call"}, "steps": {"call": {}}, "expect": {"ran": ["call"]}},
+                {"like": {"inputs": {"a": 1}}, "expect": {"status": "COMPLETED"}},
+            ],
         }
     ],
 }
@@ -61,6 +65,7 @@ def test_the_schema_accepts_what_is_read() -> None:
         ('[{"a": 1}]', '{"a": 1}', "scenarios[0].decisions[0].rows.g: must be a list"),
         ('"COMPLETED"', '"DONE"', "scenarios[0].expect.status: unknown value 'DONE'"),
         ('"after": "3s"', '"afer": 1', "scenarios[0].expect.approvals[0].afer: unknown field"),
+        ('"like": {', '"redrive": {}, "like": {', "then[1]: must have either redrive or like"),
         ('{"inputs": ', '{"input": ', "scenarios[0].given.input: unknown field; did you mean"),
     ],
 )  # fmt: skip
