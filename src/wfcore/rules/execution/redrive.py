@@ -93,13 +93,13 @@ class RedrivePlan:
     steps: tuple[PlannedStep, ...]
     changes: tuple[str, ...] = ()
 
-    def digest(self, inputs: JsonObject, redriven_as: str | None) -> str:
+    def digest(self, inputs: JsonObject, id: str) -> str:
         """
-        A SHA-256 that changes with everything that the plan says, with the inputs, and once
-        somebody else has redriven the execution.
+        A SHA-256 that changes with everything that the plan says, with the inputs, and with the
+        *id* of the redrive, which is another one once somebody else has redriven the execution.
         """
         steps = [[one.key, one.fate.value, one.begun] for one in self.steps]
-        said = [self.start, steps, list(self.changes), inputs, redriven_as]
+        said = [self.start, steps, list(self.changes), inputs, id]
         return digest(canonical(said))
 
 

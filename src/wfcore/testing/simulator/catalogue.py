@@ -96,8 +96,19 @@ _SV_3 = Law(
     "KiB of JSON in a value or 1 MiB in all of them fails the step by name. Of two writers of "
     "a name the later commit counts.",
 )
+_EX_35 = Law(
+    "EX-35",
+    "A redrive begins at the first step without a result to keep, or at a step outside of"
+    " loops that every step before it allows; with the definition of the old execution or"
+    " the newest one, with its inputs or others. Its plan says of each step whether it is"
+    " kept, asked again, runs again (and how often it had begun), is new or gone; what is"
+    " kept never runs. A digest of the plan is refused once the plan is another one. "
+    "Artifacts of kept steps become the new execution's own. Secret inputs go along only "
+    "for the account that gave them.",
+)
 LAWS: Mapping[str, Law] = {
     "after the end": _EX_9,
+    "another message": _ML_1,
     "another answer": Law(
         "IK-1",
         "The same `Idempotency-Key` of the same caller for the same target within 24 h returns "
@@ -149,7 +160,16 @@ LAWS: Mapping[str, Law] = {
     ),
     "interrupted for nothing": _EX_11,
     "invariant": Law("watch", "An invariant of your own."),
+    "kept step ran": _EX_35,
+    "kept wrongly": _EX_35,
     "late result": _EX_16,
+    "redriven twice": _EX_35,
+    "wrong files": Law(
+        "FI-2",
+        "A step reads the artifacts of each listed step's last attempt in the present "
+        "round, also of a tolerated failure, on any machine, resumed and redriven; "
+        "results that were put aside do not count.",
+    ),
     "lease unheeded": _ST_4,
     "lost update": Law(
         "ST-1",

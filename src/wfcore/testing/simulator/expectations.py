@@ -12,14 +12,18 @@ class Expectations:
     The answers of the service that clients rely on.
 
     `started`: the acknowledged executions by tag (a variable of the execution). `redriven`: the
-    original execution by the id of its redrive. `decided`: the acknowledged decisions by approval.
+    original execution by the id of its redrive, and `kept` the steps that its plan keeps.
+    `decided`: the acknowledged decisions by approval.
     `seen`: the decisions that a page showed. `assents`: each approval with a person who has agreed.
     `cancelled`: the executions whose cancellation was acknowledged. `admitted`: the number of
-    admitted requests by key and window.
+    admitted requests by key and window. `plans`: each redrive by its original and the digest
+    of its plan.
     """
 
     started: dict[str, str] = field(factory=dict)
     redriven: dict[str, str] = field(factory=dict)
+    kept: dict[str, frozenset[str]] = field(factory=dict)
+    plans: dict[tuple[str, str], str] = field(factory=dict)
     decided: dict[str, ApprovalStatus] = field(factory=dict)
     seen: dict[str, ApprovalStatus] = field(factory=dict)
     assents: set[tuple[str, str]] = field(factory=set)
@@ -36,6 +40,16 @@ class Expectations:
         first = self.started.setdefault(tag, execution_id)
         if first != execution_id:
             raise Violation(f"another answer: {tag} was {first}, is {execution_id}")
+
+    def repeated(self, new: str, old: str, digest: str, kept: frozenset[str]) -> None:
+        """
+        Note the acknowledged redrive *new* of *old* by the plan with *digest*. Raises `Violation`
+        if that plan was carried out before.
+        """
+        first = self.plans.setdefault((old, digest), new)
+        if first != new:
+            raise Violation(f"redriven twice: {old} as {first} and {new}")
+        self.redriven[new], self.kept[new] = old, kept
 
     def decision(self, approval: Approval, by: str) -> None:
         """

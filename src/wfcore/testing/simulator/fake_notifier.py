@@ -47,6 +47,7 @@ class FakeNotifier:
         self._taken: set[tuple[str, int]] = set()
         self._refused: set[str] = set()
         self._recorded: set[str] = set()
+        self._messages: dict[object, str] = {}
         self._gate = SimSchedulingPoint(store=False)
 
     async def send(self, sending: Sending, begun: int) -> None:
@@ -59,7 +60,8 @@ class FakeNotifier:
     def take(self, sending: Sending, begun: int) -> None:
         """
         Take a notice, or refuse it by lot. Raises `Violation` for an attempt that was taken before,
-        and for a question about an approval that was decided before turn *begun*.
+        for a question about an approval that was decided before turn *begun*, and for a mail that
+        has another id, which is its `Message-ID`, than an earlier one of the same step's attempt.
         """
         notice, message = sending.notice, sending.message
         attempt = (notice.id, notice.attempts)
@@ -70,6 +72,9 @@ class FakeNotifier:
             ended = self._closed.get(notice.subject, begun)
             require(ended >= begun, "mailed in vain", f"{notice.subject} by {notice.id}")
             require(notice.id not in self._recorded, "mailed twice", notice.id)
+            attempt_of = (notice.subject, notice.about["step"], notice.about["attempt"])
+            first = self._messages.setdefault(attempt_of, notice.id)
+            require(first == notice.id, "another message", f"{notice.id} after {first}")
         draw = crc32(f"{self._seed} {attempt}".encode())
         if not self.calm and draw % 16 == 0:
             self._refused.add(notice.id)

@@ -15,6 +15,7 @@ from wfcore.rules.limits import REQUESTS
 from wfcore.rules.triggers.chain import keys_of
 from wfcore.testing.simulator.expectations import Expectations
 from wfcore.testing.simulator.invariants import Tables
+from wfcore.testing.simulator.repair_checks import broken_plans
 from wfcore.testing.simulator.restart_checks import forbidden_restarts
 from wfcore.testing.simulator.runner import StartedAttempts
 from wfcore.testing.simulator.seed_data import PLAN
@@ -60,6 +61,7 @@ def wrong(tables: Tables, expectations: Expectations, ledger: StartedAttempts) -
     yield from _children(runs)
     yield from _decisions(tables[APPROVALS.name], expectations)
     yield from broken_starts(tables)
+    yield from broken_plans(runs, expectations)
     yield from _starts(runs, ledger)
     for run in runs.values():
         yield from _history(run, tables[EVENTS.name].get(run.id, ()))

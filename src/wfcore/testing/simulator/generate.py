@@ -186,7 +186,7 @@ def _more(random: Random, flows: int) -> list[Act]:
     if draw < 0.55:
         return [Act(at, "cancel", node, {"which": which})]
     if draw < 0.65:
-        return [Act(at, "redrive", node, {"which": which})]
+        return _redrives(at, node, which)
     if draw < 0.75:
         return [Act(at, random.choice(("look", "wait")), node, {"which": which})]
     if draw < 0.85:
@@ -197,6 +197,23 @@ def _more(random: Random, flows: int) -> list[Act]:
     if draw < 0.97:
         return [Act(at, "hook", number, {"flow": 0}) for number in range(4)]
     return [Act(at, "spend", number, {"count": 4}) for number in range(2)]
+
+
+def _redrives(at: int, node: int, which: int) -> list[Act]:
+    """
+    A redrive, perhaps from a step or with the newest definition, and perhaps twice. The random
+    choices are seeded from the act, so every other choice in a world stays the same.
+    """
+    random = Random(f"{at} {node} {which} redrive")  # noqa: S311 - chance, not for secrets
+    what: dict[str, Any] = {"which": which}
+    if random.random() < 0.3:
+        what["from"] = random.choice((1, 1, 2))
+    if random.random() < 0.3:
+        what["newest"] = True
+    acts = [Act(at, "redrive", node, what)]
+    if random.random() < 0.4:
+        acts.append(Act(at + random.choice((0, 1)), "redrive", random.randrange(3), what))
+    return acts
 
 
 def _decision(random: Random, which: int, *, link: bool) -> dict[str, Any]:

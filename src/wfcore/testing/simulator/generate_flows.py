@@ -33,7 +33,32 @@ def flows_from(random: Random, doings: Sequence[str] = DOINGS) -> tuple[JsonObje
     child = f"flow {count - 1}" if count > 1 else None
     flows = [_flow(random, number, child, doings) for number in range(count)]
     careful = (_careful(flow, child if flow["name"] != child else None) for flow in flows)
-    return tuple(map(_with_mail, careful))
+    return tuple(_with_files(_with_mail(one)) for one in careful)
+
+
+def _with_files(flow: JsonObject) -> JsonObject:
+    """
+    *flow*, in some cases with a step that reads the files of an earlier one, which leaves a file in
+    each attempt. The random choices are seeded from *flow*. FI-2.
+    """
+    random = Random(f"{flow} files")  # noqa: S311 - chance for worlds, not for secrets
+    steps = flow["steps"]
+    assert isinstance(steps, list)
+    leaving = [at for at, step in enumerate(steps) if _leaves(step)]
+    reading = [at for at, step in enumerate(steps) if step["kind"] == "code"]
+    pairs = [(one, other) for one in leaving for other in reading if one < other]
+    if not pairs or random.random() < 0.5:
+        return flow
+    one, other = random.choice(pairs)
+    verb, *numbers = steps[one]["source"].split()
+    failures = numbers[0] if verb == "flaky" else "0"
+    source = f"leaves {failures} {numbers[-1]}"
+    made: dict[int, JsonObject] = {one: {"source": source}, other: {"files": [steps[one]["name"]]}}
+    return {**flow, "steps": [{**step, **made.get(at, {})} for at, step in enumerate(steps)]}
+
+
+def _leaves(step: JsonObject) -> bool:
+    return step["kind"] == "code" and str(step["source"]).startswith(("ok", "flaky"))
 
 
 def _with_mail(flow: JsonObject) -> JsonObject:

@@ -33,6 +33,7 @@ from wfcore.rules.execution.machine import EXECUTION
 from wfcore.rules.limits import WEBHOOKS_PER_ACCOUNT
 from wfcore.testing.simulator.bounds import few_branches, late_retries
 from wfcore.testing.simulator.identities import enough_agreed, one_voice_each, require
+from wfcore.testing.simulator.repair_checks import Results, kept_results, reads_last_files
 from wfcore.testing.simulator.runner import COUNTED
 from wfcore.time import EpochMs
 
@@ -79,6 +80,7 @@ class Invariants:
         self._places = places
         self._court = court
         self.closed: dict[str, int] = {}
+        self._kept: dict[str, Results] = {}
 
     def __call__(self, tables: Tables, changes: Changes) -> None:
         """Raise `Violation` if *changes* to *tables* break a promise."""
@@ -94,6 +96,9 @@ class Invariants:
         for id, run in changes.get(EXECUTIONS.name, {}).items():
             if run is not None and run.status in EXECUTION.final:
                 self.closed.setdefault(str(id), self._court.turn)
+        for run in changes.get(EXECUTIONS.name, {}).values():
+            if run is not None and run.redrive_of and run.id not in tables[EXECUTIONS.name]:
+                self._kept[run.id] = _redriven(_After(tables, changes), run)
         if EXECUTIONS.name in changes:
             self._no_place_too_many(tables, changes)
             _no_group_too_full(tables, changes)
@@ -102,11 +107,19 @@ class Invariants:
             _no_webhook_too_many(tables, changes)
 
     def started(self, job: Job) -> None:
-        """Raise `Violation` if the step of *job* is not on record as begun."""
+        """
+        Raise `Violation` if the step of *job* is not on record as begun, if a redrive keeps its
+        result, or if the step reads other files than the last ones.
+        """
         run: Execution | None = self.tables[EXECUTIONS.name].get(job.execution_id)
         result = run.step_results.get(job.step_name) if run else None
         begun = result is not None and result.attempts >= job.attempt
-        require(begun, "not recorded", f"{job.execution_id}/{job.step_name}.{job.attempt}")
+        name = f"{job.execution_id}/{job.step_name}.{job.attempt}"
+        require(begun, "not recorded", name)
+        assert run is not None
+        kept = self._kept.get(run.id, {}).get(job.step_name)
+        require(kept is None or kept != result, "kept step ran", name)
+        reads_last_files(run, job)
 
     def _no_place_too_many(self, tables: Tables, changes: Changes) -> None:
         changed = {one.worker for one in changes[EXECUTIONS.name].values() if one and one.worker}
@@ -329,6 +342,12 @@ def _goes_back_seldom(world: _After, new: Approval) -> None:
     revised = sum(isinstance(one, Mapping) and one.get("decision") == "revise" for one in outputs)
     most = step.on_revise.max if isinstance(step, ApprovalStep) and step.on_revise else 0
     require(revised <= most, "too many rounds", f"{run.id}/{new.step_name} {revised} of {most}")
+
+
+def _redriven(world: _After, run: Execution) -> Results:
+    old: Execution = world.get(EXECUTIONS.name, run.redrive_of)
+    snapshot: DefinitionSnapshot = world.get(DEFINITIONS.name, (run.workflow_id, run.revision))
+    return kept_results(old, run, snapshot.definition)
 
 
 def _anything(world: _After, before: object, after: object) -> None:

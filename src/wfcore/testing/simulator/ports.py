@@ -163,8 +163,8 @@ _NOTHING: Sequence[bytes] = ()
 _NO_FILES: Sequence[FoundFile] = ()
 
 
-class NoFiles:
-    """Artifact files that hold nothing: simulated steps leave no artifacts."""
+class EmptyFiles:
+    """Artifact files without contents: what simulated steps leave is nothing but a name."""
 
     async def store(
         self, execution_id: str, artifact_id: str, content: BinaryIO, name: str = ""
@@ -172,7 +172,7 @@ class NoFiles:
         raise NotFound("Artifact")
 
     async def copy(self, storage_key: str, execution_id: str, artifact_id: str) -> str:
-        raise NotFound("Artifact")
+        return artifact_id
 
     def local_path(self, storage_key: str) -> None:
         """Returns None: there is no content."""

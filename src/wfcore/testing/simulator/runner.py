@@ -3,8 +3,9 @@ The simulated step runner, and the record of the attempts that it started.
 
 The source of a step, or the prompt of an AI step, says what the step does: `ok 400` succeeds after
 400 ms; `fail 10` fails after 10 ms; `flaky 2 50` fails twice and then succeeds; `slow 90000`
-reaches its timeout; `chatty 300` prints a line; `counts 300` counts in the workflow's state; `held
-2 500` postpones each attempt twice and then succeeds.
+reaches its timeout; `chatty 300` prints a line; `counts 300` counts in the workflow's state;
+`leaves 2 50` leaves a file in each attempt, fails twice and then succeeds; `held 2 500` postpones
+each attempt twice and then succeeds.
 """
 
 from collections import Counter
@@ -16,7 +17,7 @@ from attrs import evolve
 from wfcore.model.execution import Usage
 from wfcore.model.json import Json, JsonObject
 from wfcore.model.workflow import Language
-from wfcore.ports.runtime import AiJob, Job, LanguageState, Say, StepEnd
+from wfcore.ports.runtime import AiJob, Job, LanguageState, LeftFile, Say, StepEnd
 from wfcore.testing.simulator.calls import SimSchedulingPoint, sleep
 from wfcore.testing.simulator.scheduler import Violation
 
@@ -65,14 +66,21 @@ def _told(job: Job) -> list[str]:
 def end_of(job: Job, worker: str) -> StepEnd:
     """The end of an attempt that *worker* ran in time."""
     verb, *numbers = _told(job)
-    if verb == "fail" or (verb == "flaky" and job.attempt <= int(numbers[0])):
-        return StepEnd(error=f"attempt {job.attempt} failed")
+    files = (_left_by(job),) if verb == "leaves" else ()
+    if verb == "fail" or (verb in ("flaky", "leaves") and job.attempt <= int(numbers[0])):
+        return StepEnd(error=f"attempt {job.attempt} failed", files=files)
     output: JsonObject = {"attempt": job.attempt, "fence": job.fence, "by": worker}
     if verb != "counts" or isinstance(job, AiJob):
-        return StepEnd(output)
+        return StepEnd(output, files=files)
     seen: Any = job.context["state"]
     last: list[Json] = [job.execution_id, job.step_name, job.attempt]
     return StepEnd({**output, COUNTED: last}, state={"count": seen["count"] + 1, "last": last})
+
+
+def _left_by(job: Job) -> LeftFile:
+    """The file that an attempt leaves, with the attempt's number as its name."""
+    id = f"art_{job.execution_id}_{job.step_name}_{job.attempt}"
+    return LeftFile(id, str(job.attempt), id, 0, "text/plain", "0" * 64, False)
 
 
 class SimRunner:

@@ -9,6 +9,8 @@ from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 from typing import Protocol, TypeVar
 
+from attrs import evolve
+
 from wfcore.errors import AlreadyDecided, RateLimited, StoreUnavailable, WfError
 from wfcore.memory.disk import Rows
 from wfcore.model.access import Caller, Principal
@@ -19,6 +21,7 @@ from wfcore.model.workflow import Definition
 from wfcore.ports.records import ApprovalFilter
 from wfcore.rules.approval.machine import Approve, Choice, Reject, Revise, approvers_now
 from wfcore.rules.auth.signed_links import personal_token
+from wfcore.rules.execution.redrive import StepFate
 from wfcore.testing.simulator.calls import sleep
 from wfcore.testing.simulator.expectations import Expectations
 from wfcore.testing.simulator.identities import emails_of, require
@@ -331,12 +334,21 @@ class SimClient:
         if target is None:
             return
 
-        async def door(services: Services) -> StartReceipt:
-            return await redriving.redrive(services, who, target)
+        async def preview(services: Services) -> redriving.PreparedRedrive:
+            return await redriving.preview_redrive(services, who, target, wanted)
 
-        again = await self._ask(door, 1)
-        self._scene.expectations.redriven[again.execution_id] = target
-        self._scene.scheduler.say(f"{self._label}: {again.execution_id} redrives {target}")
+        async def door(services: Services) -> StartReceipt:
+            return await redriving.redrive(services, who, target, wanted)
+
+        wanted = redriving.Redrive(newest=bool(self._act.what.get("newest")))
+        if self._act.what.get("from"):
+            wanted = evolve(wanted, start=f"s{self._number('from')}")
+        seen = await self._ask(preview)
+        wanted = evolve(wanted, digest=seen.digest)
+        again = (await self._ask(door, 1)).execution_id
+        kept = frozenset(one.key for one in seen.plan.steps if one.fate is StepFate.KEPT)
+        self._scene.expectations.repeated(again, target, seen.digest, kept)
+        self._scene.scheduler.say(f"{self._label}: {again} redrives {target}")
 
     async def _look(self) -> None:
         target, who = self._target(), self._who

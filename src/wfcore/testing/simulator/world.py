@@ -32,7 +32,7 @@ from wfcore.testing.simulator.generate_flows import MAIL, NOBODY
 from wfcore.testing.simulator.invariants import Invariants
 from wfcore.testing.simulator.node import SimNode
 from wfcore.testing.simulator.ports import (
-    NoFiles,
+    EmptyFiles,
     SimCalendar,
     SimClock,
     SimIds,
@@ -152,7 +152,7 @@ class World:
         return Services(
             store=self.store_of(clock),
             counters=self.counters,
-            files=NoFiles(),
+            files=EmptyFiles(),
             clock=clock,
             ids=SimIds(),
             tokens=CountingTokens(),

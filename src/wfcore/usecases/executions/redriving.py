@@ -70,7 +70,10 @@ AS_IT_WAS = Redrive()
 
 @frozen(slots=False)
 class PreparedRedrive:
-    """The plan of a redrive at this moment, and the records behind it."""
+    """
+    The plan of a redrive at this moment, and the records behind it. `id`: the id of the next
+    redrive, another one once somebody else has redriven the execution.
+    """
 
     old: Execution
     workflow: Workflow
@@ -78,6 +81,7 @@ class PreparedRedrive:
     definition: Definition
     variables: JsonObject
     redriven_as: str | None
+    id: str
     plan: RedrivePlan
 
     @cached_property
@@ -85,7 +89,7 @@ class PreparedRedrive:
         """The `RedrivePlan.digest`, with the names of secret inputs instead of their values."""
         secret = {*self.old.secrets, *self.definition.secrets}
         shown = {name: MASK if name in secret else v for name, v in self.variables.items()}
-        return self.plan.digest(shown, self.redriven_as)
+        return self.plan.digest(shown, self.id)
 
 
 @retried
@@ -128,7 +132,6 @@ async def redrive(
             raise Conflict(f"{old.id} was redriven already, as {before}")
         if wanted.digest not in (None, found.digest):
             raise Conflict("The plan of this redrive has changed; ask for it again")
-        id = id_for(f"redrive of {old.id}") if before is None else services.ids.new("exec", now)
         start = Start(
             owner_id=who.account.id,
             trigger_source=source,
@@ -147,9 +150,17 @@ async def redrive(
         )
         note(services, unit, "execution.redrive", who, execution_id, origin, execution_id=old.id)
         given_up = await _given_up(unit, old, now)
-        files = await _copied_artifacts(services, unit, found, id)
+        files = await _copied_artifacts(services, unit, found)
         started = await accept_start(
-            services, unit, found.workflow, start, now, None, found.revision, id=id, files=files
+            services,
+            unit,
+            found.workflow,
+            start,
+            now,
+            None,
+            found.revision,
+            id=found.id,
+            files=files,
         )
     notify(services.wakeup, old.id, given_up)
     return started
@@ -179,7 +190,21 @@ async def _prepared(
     )
     redriven_as = await unit.executions.redriven_as(old.id)
     revision = workflow.revision if revision is None else revision
-    return PreparedRedrive(old, workflow, revision, definition, variables, redriven_as, plan)
+    id = await _next_id(unit, old, redriven_as)
+    return PreparedRedrive(old, workflow, revision, definition, variables, redriven_as, id, plan)
+
+
+async def _next_id(unit: Unit, old: Execution, redriven_as: str | None) -> str:
+    """
+    The id of the next redrive of *old*. Of redrives at the same moment, each takes this id, so the
+    store accepts one.
+    """
+    if redriven_as is None:
+        return id_for(f"redrive of {old.id}")
+    id = id_for(f"redrive of {old.id} after {redriven_as}")
+    while await execution_of(unit, id) is not None:  # accepted in the same millisecond
+        id = id_for(f"redrive of {old.id} after {id}")
+    return id
 
 
 def _changes(before: Definition, definition: Definition) -> Sequence[str]:
@@ -212,10 +237,10 @@ async def _given_up(unit: Unit, old: Execution, now: EpochMs) -> Sequence[Effect
 
 
 async def _copied_artifacts(
-    services: Services, unit: Unit, found: PreparedRedrive, id: str
+    services: Services, unit: Unit, found: PreparedRedrive
 ) -> Sequence[Artifact]:
     """
-    The artifacts of the last attempts of the kept steps, as staged artifacts of the execution *id*.
+    The artifacts of the last attempts of the kept steps, as staged artifacts of the new execution.
     Raises `Conflict` if a content no longer exists. EX-35.
     """
     results = found.plan.results
@@ -224,10 +249,10 @@ async def _copied_artifacts(
     for one in latest(ended, await unit.artifacts.of_execution(found.old.id)):
         copy = services.ids.new("art", one.created_at)
         try:
-            key = await services.files.copy(one.storage_key, id, copy)
+            key = await services.files.copy(one.storage_key, found.id, copy)
         except NotFound:
             raise Conflict(f"{one.name}, which {one.step_name} left, is gone") from None
-        copies.append(evolve(one, id=copy, execution_id=id, storage_key=key, version=0))
+        copies.append(evolve(one, id=copy, execution_id=found.id, storage_key=key, version=0))
     for copied in copies:
         unit.put(copied)
     return copies

@@ -318,13 +318,13 @@ def test_the_digest_holds_the_plan_the_inputs_and_other_redrives():
     plan = plan_redrive(run_of(a=DONE, b=BAD), definition, definition, NOW)
     other = plan_redrive(run_of(a=DONE, b=evolve(BAD, attempts=2)), definition, definition, NOW)
     digests = [
-        plan.digest({}, None),
-        plan.digest({"x": 1}, None),
+        plan.digest({}, "exec_1"),
+        plan.digest({"x": 1}, "exec_1"),
         plan.digest({}, "exec_9"),
-        other.digest({}, None),
+        other.digest({}, "exec_1"),
     ]
     assert len({*digests}) == 4
-    assert plan.digest({}, None) == digests[0]
+    assert plan.digest({}, "exec_1") == digests[0]
 
 
 def test_what_is_gone_is_listed():

@@ -38,7 +38,7 @@ from wfcore.testing.simulator.exploration.states import (
 )
 from wfcore.testing.simulator.extensions import Invariant, NewStore, with_invariant
 from wfcore.testing.simulator.invariants import Invariants
-from wfcore.testing.simulator.ports import NoFiles, SimCalendar, SimClock, WallClock
+from wfcore.testing.simulator.ports import EmptyFiles, SimCalendar, SimClock, WallClock
 from wfcore.testing.simulator.runner import end_of
 from wfcore.testing.simulator.scenario import Act
 from wfcore.testing.simulator.scheduler import LOST, Violation, at_once
@@ -228,7 +228,7 @@ class ExploredSystem:
         return Services(
             store=self._stores[node],
             counters=self._counters,
-            files=NoFiles(),
+            files=EmptyFiles(),
             clock=RecordedClock(self.recorder, self._clocks[node]),
             ids=self.ids,
             tokens=self.ids,

@@ -1,0 +1,58 @@
+"""
+The checks of redrives and of files that steps read. EX-35, FI-2.
+
+A redrive may keep only results of the execution that it redrives, and only finished ones; what it
+keeps does not run, and its plan is as its caller saw it.
+"""
+
+from collections.abc import Iterator, Mapping
+
+from wfcore.model.execution import Execution, StepResult, StepStatus
+from wfcore.model.workflow import Definition
+from wfcore.ports.runtime import AiJob, Job
+from wfcore.rules.execution.scope import name_of
+from wfcore.testing.simulator.expectations import Expectations
+from wfcore.testing.simulator.identities import require
+
+Results = Mapping[str, StepResult]
+
+
+def kept_results(old: Execution, new: Execution, definition: Definition) -> Results:
+    """
+    The results that the redrive *new* of *old* keeps. Raises `Violation` for a result that *old*
+    does not have, or that did not finish. EX-35.
+    """
+    kept = {key: one for key, one in new.step_results.items() if one.completed_at is not None}
+    for key, result in kept.items():
+        require(old.step_results.get(key) == result, "kept wrongly", f"{new.id}/{key}")
+        tolerated = definition.step(name_of(key)).continue_on_error
+        finished = result.status in (StepStatus.COMPLETED, StepStatus.SKIPPED)
+        finished = finished or (tolerated and result.status is StepStatus.FAILED)
+        require(finished, "kept wrongly", f"{new.id}/{key} is {result.status}")
+    return kept
+
+
+def reads_last_files(run: Execution, job: Job) -> None:
+    """
+    Raises `Violation` unless the step reads one file of each completed step, that of its last
+    attempt. FI-2.
+    """
+    for folder in () if isinstance(job, AiJob) else job.files:
+        result = run.step_results.get(folder.step)
+        last = [] if result is None else [str(result.attempts)]
+        names = list(folder.files)
+        completed = result is not None and result.status is StepStatus.COMPLETED
+        right = names == last if completed else names in ([], last)
+        require(right, "wrong files", f"{run.id}/{job.step_name} of {folder.step}: {names}")
+
+
+def broken_plans(runs: Mapping[str, Execution], expectations: Expectations) -> Iterator[str]:
+    """The redriven steps that ran although the plan that the caller saw keeps them, in words."""
+    for id, kept in expectations.kept.items():
+        run = runs.get(id)
+        old = run and run.redrive_of and runs.get(run.redrive_of)
+        if not run or not old or run.put_aside != old.put_aside:
+            continue  # people sent it back: what is kept runs again
+        for key in kept:
+            if run.step_results.get(key) != old.step_results.get(key):
+                yield f"kept step ran: {id}/{key}"
