@@ -118,6 +118,7 @@ RARE: dict[Plant, int] = {
     planted.interrupted_children_are_retried: 501,
     planted.leases_uncompared: 501,
     planted_requests.expiry_overrides: 530,
+    planted_repairs.files_are_left_behind: 1_001,
     planted_reviews.a_delegate_is_another_voice: 501,
 }
 """What few worlds meet: with which of them to begin, since the first ones take long for nothing."""

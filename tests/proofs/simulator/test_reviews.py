@@ -34,7 +34,7 @@ def test_a_page_tells_the_truth_after_a_crash(kind: FaultKind) -> None:
     """
     shown = set[str]()
     for call in range(1, 12):
-        site = f"n1.1/review1.2#{call}"
+        site = f"n1.1/review1.3#{call}"
         scenario = WorldScenario(
             1, flows=(FLOW,), acts=ACTS, faults={site: InjectedFault(kind, 2_000)}
         )
