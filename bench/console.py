@@ -18,7 +18,7 @@ from attrs import frozen
 
 from bench.fill import WAITING_AT_ONCE, ended, fill, waiting
 from bench.http import whole
-from wfcore.model.access import Principal, Tier
+from wfcore.model.access import OPERATOR, Principal, Tier
 from wfcore.model.json import Json
 from wfcore.model.workflow import ApprovalStep, CodeStep, Definition, GroupSpec, Language
 from wfcore.ports.runtime import StepEnd
@@ -96,7 +96,7 @@ async def _models(data: Path, approvals: int) -> tuple[Filled, str]:
             await waiting(services, who, large.id)
         for _ in range(-(-approvals // WAITING_AT_ONCE)):
             waits = await waiting(services, who, asking.id)
-        token = await issue_login_link(services, account.id, UNKNOWN)
+        token = await issue_login_link(services, OPERATOR, account.id, UNKNOWN)
         return Filled(f"/in/{token}", plain.id, large.id, done, waits), failed
 
 

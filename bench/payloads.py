@@ -27,7 +27,7 @@ from adapters_store.postgres.connection import close_pool, lent, open_pool
 from adapters_store.sql.sealing import AeadSealer, new_key
 from bench.postgres import new_database
 from wfcore.effects import StartStep
-from wfcore.model.access import Principal, Scope, Tier
+from wfcore.model.access import OPERATOR, Principal, Scope, Tier
 from wfcore.model.execution import Execution, StepResult, StepStatus, evolve
 from wfcore.model.json import Json
 from wfcore.model.workflow import CodeStep, Definition, DelayStep, Language
@@ -176,14 +176,14 @@ class Looker:
 async def _start_to_delay(system: System, id: str) -> float:
     """CPU in ms from a redrive that keeps all outputs to the delay behind them."""
     services = system.services
-    run = await executions.read_execution(services, None, id, outputs=False)
+    run = await executions.read_execution(services, OPERATOR, id, outputs=False)
     who = await owner_of(services, run.owner_id)
     began = time.process_time()
     started = await redriving.redrive(services, who, id)
     (lease,) = await worker.claim(services, "bench", 1, ids=[started.execution_id])
     await worker.begin(services, lease)
     spent = (time.process_time() - began) * 1_000
-    run = await executions.read_execution(services, None, started.execution_id, outputs=False)
+    run = await executions.read_execution(services, OPERATOR, started.execution_id, outputs=False)
     assert run.step_results["pause"].until is not None
     return spent
 

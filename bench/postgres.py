@@ -35,7 +35,7 @@ from wfcore import (
     on_sqlite,
     start_execution,
 )
-from wfcore.model.access import Window
+from wfcore.model.access import OPERATOR, Window
 from wfcore.ports.store import Slots
 from wfcore.rules.definition.written import read_definition
 from wfcore.time import HOUR, EpochMs
@@ -275,7 +275,7 @@ async def _open(services: Services) -> int:
         due = await view.executions.next_due()
         if due is not None:
             return 1
-    found = await list_executions(services, None, PageRequest(size=200))
+    found = await list_executions(services, OPERATOR, PageRequest(size=200))
     return sum(run.completed_at is None for run in found.rows)
 
 

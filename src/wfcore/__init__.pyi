@@ -29,12 +29,14 @@ from wfcore.errors import Stale as Stale
 from wfcore.errors import StoreRefused as StoreRefused
 from wfcore.errors import StoreUnavailable as StoreUnavailable
 from wfcore.errors import WfError as WfError
+from wfcore.model.access import OPERATOR as OPERATOR
 from wfcore.model.access import Account as Account
 from wfcore.model.access import Caller as Caller
 from wfcore.model.access import Permission as Permission
 from wfcore.model.access import Principal as Principal
 from wfcore.model.access import Scope as Scope
 from wfcore.model.access import Share as Share
+from wfcore.model.access import Unrestricted as Unrestricted
 from wfcore.model.approval import Approval as Approval
 from wfcore.model.approval import ApprovalHead as ApprovalHead
 from wfcore.model.approval import ApprovalStatus as ApprovalStatus

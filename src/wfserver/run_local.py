@@ -7,7 +7,7 @@ from pathlib import Path
 from attrs import evolve, frozen
 
 from wfcore.errors import InvalidInput
-from wfcore.model.access import Principal, Tier
+from wfcore.model.access import OPERATOR, Principal, Tier
 from wfcore.model.approval import Approval, ApprovalStatus, DecisionSource
 from wfcore.model.event import Event
 from wfcore.model.execution import Artifact, Execution, ExecutionStatus, TriggerSource
@@ -95,7 +95,7 @@ async def run_here(
         services = system.services
         owner = Principal(await create_account(services, _OWNER, Tier.PRO))
         for name, value in _named_secrets(definition, *children).items():
-            await set_secret(services, owner.account.id, name, value)
+            await set_secret(services, OPERATOR, owner.account.id, name, value)
         for one in (*children, definition):
             alone = evolve(one, triggers=())
             workflow = await apply_workflow(services, owner.account.id, alone)
@@ -132,7 +132,7 @@ async def _watch(services: Services, id: str, watcher: Watcher) -> Execution:
     last = 0
     with services.wakeup.follow(id) as rest:
         while True:
-            run, events = await read_events(services, None, id, last)
+            run, events = await read_events(services, OPERATOR, id, last)
             for event in events:
                 watcher.on_event(event)
                 last = event.number
@@ -147,11 +147,11 @@ async def _watch(services: Services, id: str, watcher: Watcher) -> Execution:
 
 
 async def _decide(services: Services, id: str, watcher: Watcher) -> None:
-    for approval in await approvals_of(services, None, id):
+    for approval in await approvals_of(services, OPERATOR, id):
         if approval.status is ApprovalStatus.PENDING:
             decision = watcher.decide(approval)
             if decision is None:
-                await cancel_execution(services, None, id)
+                await cancel_execution(services, OPERATOR, id)
                 return
             decide = Decide(
                 approval.id,
@@ -161,13 +161,13 @@ async def _decide(services: Services, id: str, watcher: Watcher) -> None:
                 items_hash(approval),
                 alone=True,
             )
-            await decide_approval(services, None, decide)
+            await decide_approval(services, OPERATOR, decide)
 
 
 async def _keep_artifacts(system: System, id: str, folder: Path | None) -> tuple[Path, ...]:
     """Copy the artifacts to *folder*, under the last parts of their names; replace no file."""
     kept = []
-    for artifact in await list_artifacts(system.services, None, id):
+    for artifact in await list_artifacts(system.services, OPERATOR, id):
         kept.append(_new_file(folder or ARTIFACTS / id, artifact))
         with kept[-1].open("xb") as copy:
             async for chunk in system.services.files.read(artifact.storage_key, 0, artifact.size):

@@ -16,7 +16,7 @@ import pytest
 from adapters_http.app import HttpConfig
 from tests.support.distribution import missing
 from tests.support.http_world import World, code, review
-from wfcore.model.access import Permission, Scope
+from wfcore.model.access import OPERATOR, Permission, Scope
 from wfcore.model.page import PageRequest
 from wfcore.model.workflow import DataStep, Variable, VariableType
 from wfcore.ports.runtime import StepEnd
@@ -64,7 +64,7 @@ async def started(world: World) -> str:
     """The id of the newest execution, once there is one."""
     rows: Sequence[Any] = ()
     while not rows:
-        found = await executions.list_executions(world.services, None, PageRequest(1, 1))
+        found = await executions.list_executions(world.services, OPERATOR, PageRequest(1, 1))
         rows = found.rows
     return str(rows[0].id)
 
@@ -344,7 +344,7 @@ async def test_a_cancelled_question_is_told(world: World) -> None:
         seen = (await client.call_tool("ask_people", {"message": "?"})).structured_content
         id = seen["executionId"]
         asking = asyncio.create_task(client.call_tool("execution_status", {"executionId": id}))
-        await executions.cancel_execution(world.services, None, id)
+        await executions.cancel_execution(world.services, OPERATOR, id)
         found = await asyncio.wait_for(asking, 30)
     assert (found.structured_content["state"], found.is_error) == ("cancelled", False)
 

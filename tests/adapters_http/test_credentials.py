@@ -7,7 +7,7 @@ import pytest
 from adapters_http.route import Auth, Route
 from adapters_http.routes import ROUTES
 from tests.support.http_world import World, bearer
-from wfcore.model.access import AccountStatus, Scope, Tier
+from wfcore.model.access import OPERATOR, AccountStatus, Scope, Tier
 from wfcore.model.event import AuditEntry
 from wfcore.rules.auth.api_key import compose
 from wfcore.time import MINUTE, DurationMs, EpochMs
@@ -37,7 +37,7 @@ async def bad_headers(world: World, route: Route) -> dict[str, tuple[dict[str, s
     """Ways not to be let in, each with the reason that the audit log is to hold."""
     good = world.key
     revoked = await world.new_key()
-    await keys.revoke_key(world.services, revoked.key.id)
+    await keys.revoke_key(world.services, OPERATOR, revoked.key.id)
     expired = await keys.create_key(
         world.services, world.ann.id, "short", Scope.ordinary(), DurationMs(1)
     )
@@ -80,7 +80,7 @@ async def test_a_key_that_does_not_open_is_401_and_no_more_is_said(world: World,
 async def test_a_blocked_account_is_403(world: World, route: Route, status: AccountStatus):
     """Disabled and locked accounts are refused at every door. AC-1, AU-9."""
     path = await path_of(world, route)
-    await accounts.set_account(world.services, world.ann.id, status=status)
+    await accounts.set_account(world.services, OPERATOR, world.ann.id, status=status)
     answer = await world.http.request(route.method, path, headers=world.bearer)
     assert answer.status_code == 403
     assert await last_reason(world) == ("account_blocked", answer.headers["x-request-id"])
@@ -134,7 +134,7 @@ async def test_contradicting_credentials_are_refused(world: World):
 
 async def test_a_rotated_key_overlaps(world: World):
     """The old secret opens until the overlap ends, the new one from the start. AU-7."""
-    rotated = await keys.rotate_key(world.services, world.key.key.id, DurationMs(1_000))
+    rotated = await keys.rotate_key(world.services, OPERATOR, world.key.key.id, DurationMs(1_000))
     assert (await world.get("/api/v1/workflows")).status_code == 200
     assert (await world.get("/api/v1/workflows", headers=bearer(rotated.text))).status_code == 200
     world.clock.advance(1_000)
@@ -145,7 +145,7 @@ async def test_credentials_come_before_account_scope_and_rate(world: World):
     """A wrong secret of a disabled account is 401; with the right one it is 403. AU-9."""
     lacking = await world.new_key(None, Scope.ARTIFACT_READ)
     await accounts.set_account(
-        world.services, world.ann.id, plan=Tier.FREE, status=AccountStatus.DISABLED
+        world.services, OPERATOR, world.ann.id, plan=Tier.FREE, status=AccountStatus.DISABLED
     )
     wrong = compose(world.key.key.id, "a" * 36)
     url = "/api/v1/workflows"

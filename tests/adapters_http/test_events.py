@@ -16,7 +16,7 @@ from adapters_http.console import hints
 from adapters_http.handlers import events
 from adapters_http.request import READMIT_S
 from tests.support.http_world import World, a_world, bearer, code
-from wfcore.model.access import AccountStatus, Scope
+from wfcore.model.access import OPERATOR, AccountStatus, Scope
 from wfcore.model.execution import Execution
 from wfcore.ports.runtime import StepEnd
 from wfcore.time import HOUR
@@ -157,10 +157,10 @@ async def test_a_stream_ends_with_its_key(world: World):
     path = f"/api/v1/executions/{id}/events"
 
     async def disabled() -> None:
-        await set_account(world.services, world.ann.id, status=AccountStatus.DISABLED)
+        await set_account(world.services, OPERATOR, world.ann.id, status=AccountStatus.DISABLED)
 
     async def revoked() -> None:
-        await keys.revoke_key(world.services, brief.key.id)
+        await keys.revoke_key(world.services, OPERATOR, brief.key.id)
 
     async def expired() -> None:
         world.clock.advance(HOUR)
@@ -180,7 +180,7 @@ async def test_a_live_page_ends_with_its_session(tmp_path: Path):
     async with a_world(tmp_path, HttpConfig(console=True)) as world:
 
         async def out() -> None:
-            await end_sessions(world.services, world.ann.id, UNKNOWN)
+            await end_sessions(world.services, OPERATOR, world.ann.id, UNKNOWN)
 
         async def idle() -> None:
             world.clock.advance(13 * HOUR)
@@ -202,7 +202,7 @@ async def test_a_live_list_that_is_dear_ends_with_its_session(
     async with a_world(tmp_path, HttpConfig(console=True)) as world:
 
         async def out() -> None:
-            await end_sessions(world.services, world.ann.id, UNKNOWN)
+            await end_sessions(world.services, OPERATOR, world.ann.id, UNKNOWN)
 
         headers = await world.sign_in()
         assert "changed" not in await ended(world, "/executions/live", headers, out)
@@ -234,6 +234,6 @@ async def test_a_wait_answers_401_when_its_key_is_revoked(
         monkeypatch.setattr(world.services.wakeup, "follow", noted(rest, waits))
         waiting = asyncio.create_task(world.http.get(path, headers=bearer(made.text)))
         await waits.wait()
-        await keys.revoke_key(world.services, made.key.id)
+        await keys.revoke_key(world.services, OPERATOR, made.key.id)
         answer = await asyncio.wait_for(waiting, 30)
         assert (answer.status_code, "status" in answer.json()) == (401, False)

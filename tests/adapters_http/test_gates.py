@@ -10,7 +10,7 @@ import pytest
 from adapters_http import request_body
 from adapters_http.body import read_body
 from tests.support.http_world import ROWS, World, bearer
-from wfcore.model.access import AccountStatus, Scope
+from wfcore.model.access import OPERATOR, AccountStatus, Scope
 from wfcore.model.page import PageRequest
 from wfcore.usecases.accounts import keys
 from wfcore.usecases.accounts.accounts import set_account
@@ -239,7 +239,7 @@ async def test_a_gate_that_is_cancelled_or_over_releases_nothing(world: World) -
     """It ends with its execution, and by the clock: nothing is released then."""
     key = await agent(world)
     first, second = await asked(world, key), await asked(world, key, timeout=60_000)
-    await executions.cancel_execution(world.services, None, first["executionId"])
+    await executions.cancel_execution(world.services, OPERATOR, first["executionId"])
     world.clock.advance(60_000)
     found = [(await gate(world, key, one["executionId"])).json() for one in (first, second)]
     assert [(one["status"], one["groups"]) for one in found] == [
@@ -254,7 +254,7 @@ async def test_who_asks_chooses_among_people_who_are_known_here(world: World) ->
     for name in (bob.email, bob.id, "BOB@example.org"):
         await asked(world, key, approvers=[name])
     wrong = ["stranger@evil.example", "acc_nothing", "group:board", "{{ variables.message }}"]
-    await set_account(world.services, bob.id, status=AccountStatus.DISABLED)
+    await set_account(world.services, OPERATOR, bob.id, status=AccountStatus.DISABLED)
     for name in (*wrong, "bob@example.org(x)", bob.email):
         refused = await world.http.post(
             "/api/v1/gates", headers=key, json={**ASKED, "approvers": [name]}

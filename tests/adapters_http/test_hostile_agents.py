@@ -14,7 +14,7 @@ import pytest
 from adapters_http.app import HttpConfig
 from tests.support.distribution import missing
 from tests.support.http_world import World
-from wfcore.model.access import Scope
+from wfcore.model.access import OPERATOR, Scope
 from wfcore.model.workflow import DataStep, Variable, VariableType
 from wfcore.usecases.accounts import keys
 from wfcore.usecases.workflows import browsing
@@ -149,6 +149,6 @@ async def test_a_desktop_agent_outlives_a_server_that_starts_again(world: World)
                 await client.call_tool("execution_status", {"executionId": "exec_1"})
             relay.down = False
             assert (await client.list_tools()).tools == before.tools
-            await keys.revoke_key(world.services, key.key.id)
+            await keys.revoke_key(world.services, OPERATOR, key.key.id)
             with pytest.raises(MCPError, match="Unauthorized"):
                 await client.list_tools()

@@ -9,7 +9,7 @@ from adapters_http.app import HttpConfig
 from adapters_runtime.cron import CronCalendar
 from tests.support.http_world import World, a_world, bearer
 from wfcore.errors import StoreUnavailable
-from wfcore.model.access import Scope, Visitor
+from wfcore.model.access import OPERATOR, Scope, Visitor
 from wfcore.model.execution import Usage
 from wfcore.model.trigger import Schedule
 from wfcore.ports.runtime import StepEnd
@@ -94,7 +94,7 @@ async def test_a_visitor_makes_no_key_that_may_do_more(tmp_path):
 
 async def test_secrets_are_names(world: World):
     """When each was set, and nothing of its value. SC-5."""
-    await accounts.set_secret(world.services, world.ann.id, "BANK", "c4nary")
+    await accounts.set_secret(world.services, OPERATOR, world.ann.id, "BANK", "c4nary")
     answer = await _asked(world, "GET", "/api/secrets")
     assert answer.json()["secrets"] == [{"name": "BANK", "updatedAt": world.clock.now()}]
     assert "c4nary" not in answer.text
@@ -103,7 +103,7 @@ async def test_secrets_are_names(world: World):
 async def test_health_is_for_operators(world: World):
     """404 for others; the checks, the gauges, and why it is not ready. AC-7."""
     assert (await _asked(world, "GET", "/api/health")).status_code == 404
-    await accounts.set_account(world.services, world.ann.id, operator=True)
+    await accounts.set_account(world.services, OPERATOR, world.ann.id, operator=True)
     found = (await _asked(world, "GET", "/api/health")).json()
     assert (found["trouble"], found["noticesGivenUp"]) == (None, 0)
 
@@ -118,7 +118,7 @@ async def test_operators_are_told_why_the_store_cannot_write(
 
     monkeypatch.setattr(world.services.store, "ping", full)
     assert "full" not in (await world.http.get("/readyz")).text
-    await accounts.set_account(world.services, world.ann.id, operator=True)
+    await accounts.set_account(world.services, OPERATOR, world.ann.id, operator=True)
     found = (await _asked(world, "GET", "/api/health")).json()
     assert found["trouble"] == "The store is unavailable; retry later (disk is full)"
 
@@ -151,7 +151,7 @@ async def test_an_operator_manages_groups(world: World):
     path = "/api/groups/Domain%20Admins"
     body = {"name": "Domain Admins", "members": [world.ann.email, "tax@example.com"]}
     assert (await _asked(world, "POST", "/api/groups", body)).status_code == 404
-    await accounts.set_account(world.services, world.ann.id, operator=True)
+    await accounts.set_account(world.services, OPERATOR, world.ann.id, operator=True)
     made = await _asked(world, "POST", "/api/groups", body)
     assert (made.status_code, made.json()) == (201, body)
     assert (await _asked(world, "POST", "/api/groups", body)).status_code == 409
@@ -170,7 +170,7 @@ async def test_an_operator_manages_groups(world: World):
 
 async def test_an_operator_looks_after_people(world: World):
     """What the pages of people show and do: found by email, changed, signed out, let in. AC-7."""
-    await accounts.set_account(world.services, world.ann.id, operator=True)
+    await accounts.set_account(world.services, OPERATOR, world.ann.id, operator=True)
     eve = await world.account("eve")
     here = await world.sign_in("eve")
     path = f"/api/accounts/{eve.id}"

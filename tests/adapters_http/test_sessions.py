@@ -11,7 +11,7 @@ from attrs import evolve
 from adapters_http.app import HttpConfig, create_app
 from tests.support.http_world import NO_TLS, PASSWORD, World, a_world, serving
 from wfcore.errors import NotFound
-from wfcore.model.access import Account, AccountStatus, Session
+from wfcore.model.access import OPERATOR, Account, AccountStatus, Session
 from wfcore.rules.limits import LOGINS_EACH
 from wfcore.time import HOUR, MINUTE, EpochMs
 from wfcore.usecases.accounts import accounts
@@ -84,7 +84,7 @@ async def test_a_password_is_the_same_on_every_keyboard(world: World):
             answer = await world.http.post("/api/session", json={**LOGIN, "password": typed})
             assert answer.status_code == 200
     for chosen in (composed, apart):
-        await set_account(world.services, world.ann.id, password=chosen)
+        await set_account(world.services, OPERATOR, world.ann.id, password=chosen)
         async with world.services.store.view() as view:
             kept = await view.get(Account, world.ann.id)
         assert kept is not None
@@ -116,7 +116,7 @@ async def test_a_session_ends_by_idleness(world: World):
 async def test_a_blocked_account_is_out_at_once(world: World):
     """Sessions of a locked account are 403, and so is its login. AC-1."""
     session = await world.sign_in()
-    await accounts.set_account(world.services, world.ann.id, status=AccountStatus.LOCKED)
+    await accounts.set_account(world.services, OPERATOR, world.ann.id, status=AccountStatus.LOCKED)
     assert (await world.get("/api/session", headers=session)).status_code == 403
     assert (await world.http.post("/api/session", json=LOGIN)).status_code == 403
 
@@ -176,11 +176,13 @@ async def test_sessions_end_with_what_they_came_from(world: World, change):
     bobs = await world.sign_in("bob")
     async with serving(create_app(world.services)) as second:
         assert [await signed_in(second, one) for one in (mine, other, bobs)] == [200] * 3
-        await accounts.set_account(world.services, world.ann.id, **change)
+        await accounts.set_account(world.services, OPERATOR, world.ann.id, **change)
         refused = 403 if "status" in change else 401
         for url in (world.url, second):
             assert [await signed_in(url, one) for one in (mine, other)] == [refused] * 2
-        await accounts.set_account(world.services, world.ann.id, status=AccountStatus.ACTIVE)
+        await accounts.set_account(
+            world.services, OPERATOR, world.ann.id, status=AccountStatus.ACTIVE
+        )
         for url in (world.url, second):
             assert [await signed_in(url, one) for one in (mine, other, bobs)] == [401, 401, 200]
 
@@ -188,7 +190,7 @@ async def test_sessions_end_with_what_they_came_from(world: World, change):
 async def test_another_plan_ends_no_session(world: World):
     """What has nothing to do with getting in leaves everybody in. SE-4."""
     session = await world.sign_in()
-    await accounts.set_account(world.services, world.ann.id, plan=world.ann.plan)
+    await accounts.set_account(world.services, OPERATOR, world.ann.id, plan=world.ann.plan)
     assert await signed_in(world.url, session) == 200
 
 
@@ -201,7 +203,9 @@ async def test_a_login_that_meets_a_new_password_opens_nothing(world: World):
         fits = await verify(password, hashed)
         if not changed:
             changed = True
-            await accounts.set_account(world.services, world.ann.id, password="another horse")
+            await accounts.set_account(
+                world.services, OPERATOR, world.ann.id, password="another horse"
+            )
         return fits
 
     world.services.passwords.verify = verify_slowly  # type: ignore[method-assign]

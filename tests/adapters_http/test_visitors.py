@@ -16,7 +16,7 @@ from adapters_http.route import Auth
 from adapters_http.routes import ROUTES
 from tests.support.http_world import World, a_world, bearer, serving
 from wfcore.errors import Unauthenticated
-from wfcore.model.access import AccountStatus, Scope, Tier, Visitor
+from wfcore.model.access import OPERATOR, AccountStatus, Scope, Tier, Visitor
 from wfcore.rules.auth.api_key import compose
 from wfcore.usecases.accounts import accounts
 from wfcore.usecases.accounts.authenticate import recognise
@@ -69,7 +69,7 @@ async def test_a_key_goes_before_the_host(world: World) -> None:
 @pytest.mark.parametrize("status", [AccountStatus.DISABLED, AccountStatus.LOCKED])
 async def test_a_blocked_account_is_no_visitor(world: World, status: AccountStatus) -> None:
     """The host's word opens no blocked account. AC-1, AU-10."""
-    await accounts.set_account(world.services, world.ann.id, status=status)
+    await accounts.set_account(world.services, OPERATOR, world.ann.id, status=status)
     for path in ("/api/v1/workflows", "/api/webhooks"):
         assert (await world.get(path, headers=ANN)).status_code == 403
 
@@ -111,7 +111,7 @@ async def test_links_that_decide_ask_for_a_key(world: World) -> None:
 
 async def test_visitors_of_an_account_share_its_quota(world: World) -> None:
     """The account's plan counts, apart from that of its keys. RL-1, AU-10."""
-    await accounts.set_account(world.services, world.ann.id, plan=Tier.FREE)
+    await accounts.set_account(world.services, OPERATOR, world.ann.id, plan=Tier.FREE)
     for _ in range(60):
         assert (await world.get("/api/v1/workflows", headers=ANN)).status_code == 200
     assert (await world.get("/api/v1/workflows", headers=ANN)).status_code == 429

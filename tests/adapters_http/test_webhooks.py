@@ -7,7 +7,7 @@ import hmac
 import pytest
 
 from tests.support.http_world import World, bearer, code
-from wfcore.model.access import AccountStatus, Permission, Tier
+from wfcore.model.access import OPERATOR, AccountStatus, Permission, Tier
 from wfcore.model.execution import Execution
 from wfcore.model.workflow import Variable, VariableType
 from wfcore.rules.auth.rate_limit import windows
@@ -112,7 +112,7 @@ async def test_an_open_webhook_asks_nobody(world: World):
     id = await world.webhook(api_key_id=None)
     url = f"/api/webhooks/{id}/trigger"
     assert (await world.http.post(url)).status_code == 202
-    await accounts.set_account(world.services, world.ann.id, status=AccountStatus.LOCKED)
+    await accounts.set_account(world.services, OPERATOR, world.ann.id, status=AccountStatus.LOCKED)
     assert (await world.http.post(url)).status_code == 403
 
 
@@ -231,7 +231,7 @@ async def test_creation_is_refused_for_its_reasons(world: World):
     await workflows.share_workflow(world.services, foreign, world.ann.id, Permission.VIEW)
     assert await status(workflowId=foreign) == 403
     assert [await status() for _ in range(4)] == [200, 200, 200, 409]
-    await accounts.set_account(world.services, world.ann.id, plan=Tier.FREE)
+    await accounts.set_account(world.services, OPERATOR, world.ann.id, plan=Tier.FREE)
     assert await status() == 403
 
 
@@ -247,7 +247,7 @@ async def test_racing_creations_keep_to_the_plan(world: World):
 
 async def test_disabled_webhooks_count_and_come_back_with_the_plan(world: World):
     """409 for one more and for enabling what is over the plan; an upgrade revives. WH-4, WH-16."""
-    await accounts.set_account(world.services, world.ann.id, plan=Tier.TEAM)
+    await accounts.set_account(world.services, OPERATOR, world.ann.id, plan=Tier.TEAM)
     ids = [await world.webhook(await world.workflow(name=f"flow {n}")) for n in range(4)]
     gone = await world.webhook(await world.workflow(name="gone"))
     session = {"headers": await world.sign_in()}
@@ -261,7 +261,7 @@ async def test_disabled_webhooks_count_and_come_back_with_the_plan(world: World)
         return [str(one["disabledReason"] or one["status"]) for one in reversed(listed)]
 
     assert await put(ids[0], "DISABLED") == 200
-    await accounts.set_account(world.services, world.ann.id, plan=Tier.PRO)
+    await accounts.set_account(world.services, OPERATOR, world.ann.id, plan=Tier.PRO)
     assert await shown() == ["MANUAL", "ACTIVE", "ACTIVE", "PLAN_LIMIT", "PLAN_LIMIT"]
     record = {"workflowId": await world.workflow(), "name": "n", "apiKeyId": world.key.key.id}
     assert (await world.http.post("/api/webhooks", json=record, **session)).status_code == 409
@@ -269,7 +269,7 @@ async def test_disabled_webhooks_count_and_come_back_with_the_plan(world: World)
     listed = (await world.http.get("/api/webhooks", **session)).json()["webhooks"]
     (lost,) = [one["workflowId"] for one in listed if one["id"] == gone]
     await workflows.delete_workflow(world.services, lost)
-    await accounts.set_account(world.services, world.ann.id, plan=Tier.TEAM)
+    await accounts.set_account(world.services, OPERATOR, world.ann.id, plan=Tier.TEAM)
     assert await shown() == ["ACTIVE"] * 4 + ["PLAN_LIMIT"]
 
 

@@ -11,6 +11,7 @@ from attrs import astuple
 from bench import dispatch, growth, largest, nodes, postgres, writer
 from bench.profile import OTHER, phase_of
 from tests.support.postgres_server import Cluster
+from wfcore.model.access import OPERATOR
 from wfcore.model.execution import Execution
 from wfcore.usecases.executions.executions import read_execution
 from wfserver.compose import open_system
@@ -30,7 +31,7 @@ def test_the_largest_decision_is_measured(tmp_path: Path) -> None:
 
 async def read(of: growth.Filled) -> Execution:
     async with open_system(settings_from({}, data=str(of.data))) as system:
-        return await read_execution(system.services, None, next(of.ids()))
+        return await read_execution(system.services, OPERATOR, next(of.ids()))
 
 
 def test_growth_is_measured(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

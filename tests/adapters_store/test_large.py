@@ -10,6 +10,7 @@ import pytest
 
 from wfcore import Principal, Services, apply_workflow, ensure_account, on_sqlite, start_execution
 from wfcore.errors import Unreadable
+from wfcore.model.access import OPERATOR
 from wfcore.model.approval import DecisionSource
 from wfcore.model.execution import Execution, ExecutionStatus, StepStatus
 from wfcore.model.json import Json
@@ -106,7 +107,7 @@ async def test_a_step_reads_what_it_names(somebody: tuple[Services, Principal, s
     services, who, id = somebody
     (approval,) = await approvals_of(services, who, id)
     await decide_approval(
-        services, None, Decide(approval.id, Approve(), DecisionSource.API, alone=True)
+        services, OPERATOR, Decide(approval.id, Approve(), DecisionSource.API, alone=True)
     )
     (lease,) = await worker.claim(services, "test", 1)
     await worker.begin(services, lease)

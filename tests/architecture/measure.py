@@ -37,6 +37,7 @@ from adapters_http.request import Request
 from adapters_runtime.code.runner import CodeStepRunner
 from adapters_runtime.engine.worker import Worker
 from tests.support.http_world import ROWS, World, a_world
+from wfcore.model.access import OPERATOR
 from wfcore.model.execution import ExecutionStatus
 from wfcore.time import HOUR
 from wfcore.usecases.approvals.expiry import expire_due
@@ -193,7 +194,7 @@ async def bash(world: World) -> AsyncIterator[Act]:
         yield act
         await worker.stop(0)
         await runner.close()
-    run = await read_execution(world.services, None, execution_id)
+    run = await read_execution(world.services, OPERATOR, execution_id)
     assert run.status is ExecutionStatus.COMPLETED, run.error
 
 

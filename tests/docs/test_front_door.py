@@ -16,6 +16,7 @@ import pytest
 
 import wfcore
 import wfcore.sync
+from wfcore.model.access import OPERATOR
 from wfcore.model.json import JsonObject
 from wfdocs import surface
 
@@ -160,7 +161,7 @@ async def test_an_error_says_what_would_make_the_right_argument() -> None:
             on_sqlite(given)
     given = "pro"
     with pytest.raises(TypeError, match=r"plan must be of type Tier \| None, not str"):
-        await wfcore.accounts.set_account(services, ann.id, plan=given)
+        await wfcore.accounts.set_account(services, OPERATOR, ann.id, plan=given)
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ from adapters_runtime.engine.worker import Worker
 from adapters_runtime.system import SystemClock, SystemIds
 from adapters_store.files import LocalFiles
 from adapters_store.memory import MemoryCounters, MemoryStore
-from wfcore.model.access import Principal, Tier
+from wfcore.model.access import OPERATOR, Principal, Tier
 from wfcore.model.execution import Execution, ExecutionStatus
 from wfcore.model.workflow import CodeStep, Definition, Language
 from wfcore.ports.queue import DispatchQueue
@@ -97,7 +97,7 @@ class Scene:
         return started.execution_id
 
     async def run(self, execution_id: str) -> Execution:
-        return await executions.read_execution(self.services, None, execution_id)
+        return await executions.read_execution(self.services, OPERATOR, execution_id)
 
     async def until(self, holds: Callable[[], bool]) -> None:
         """Wait for a condition that something here brings about."""

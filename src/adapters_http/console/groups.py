@@ -47,7 +47,7 @@ async def create(request: Request) -> Response:
     form, services = request.body, request.services
     members = form.members.replace(",", " ").split()
     try:
-        await groups.create_group(services, form.name.strip(), members, request.origin, request.who)
+        await groups.create_group(services, request.who, form.name.strip(), members, request.origin)
     except InvalidInput as wrong:
         return await _all(request, str(wrong))
     except Conflict as taken:
@@ -77,7 +77,7 @@ async def change(request: Request) -> Response:
     form, name = request.body, request.params["name"]
     add, remove = form.add.replace(",", " ").split(), form.remove.split()
     try:
-        await groups.change_group(request.services, name, add, remove, request.origin, request.who)
+        await groups.change_group(request.services, request.who, name, add, remove, request.origin)
     except InvalidInput as wrong:
         return await _one(request, str(wrong))
     return see_other(request, _path(name))
@@ -90,7 +90,7 @@ async def delete(request: Request) -> Response:
     if request.body.name.strip() != name:
         return await _one(request, _("The name does not match; nothing was deleted."))
     try:
-        await groups.delete_group(request.services, name, request.origin, request.who)
+        await groups.delete_group(request.services, request.who, name, request.origin)
     except Conflict as used:
         return await _one(request, used.message)
     return see_other(request, "/operate/groups")

@@ -103,7 +103,7 @@ async def rotate(request: Request) -> Response:
     await own_key(request)
     try:
         made = await keys.rotate_key(
-            request.services, request.params["id"], origin=request.origin, who=request.who
+            request.services, request.who, request.params["id"], origin=request.origin
         )
     except Conflict as refusal:
         return await _one(request, refusal.message)
@@ -115,5 +115,5 @@ async def revoke(request: Request) -> Response:
     key, _hooks = await own_key(request)
     if request.body.name.strip() != key.name:
         return await _one(request, _("The name does not match; nothing was revoked."))
-    await keys.revoke_key(request.services, key.id, request.origin, request.who)
+    await keys.revoke_key(request.services, request.who, key.id, request.origin)
     return see_other(request, "/operate/keys")

@@ -212,7 +212,7 @@ async def rename(request: Request) -> Response:
 async def remove(request: Request) -> Response:
     """Remove a passkey of one's own."""
     who, id = request.who, request.params["id"]
-    await passkeys.remove_passkey(request.services, who.account.id, id, request.origin, who)
+    await passkeys.remove_passkey(request.services, who, who.account.id, id, request.origin)
     return see_other(request, "/account")
 
 

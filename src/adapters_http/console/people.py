@@ -88,11 +88,11 @@ async def change(request: Request) -> Response:
     try:
         await accounts.set_account(
             request.services,
+            request.who,
             account.id,
             plan=plan,
             status=status,
             origin=request.origin,
-            who=request.who,
         )
     except InvalidInput:  # plan and status are valid here
         return await _one(request, _("This is your own account; somebody else must disable it."))
@@ -102,7 +102,7 @@ async def change(request: Request) -> Response:
 async def end_sessions(request: Request) -> Response:
     """Sign the account out everywhere."""
     account = await named_account(request)
-    await sessions.end_sessions(request.services, account.id, request.origin, request.who)
+    await sessions.end_sessions(request.services, request.who, account.id, request.origin)
     return see_other(request, f"/operate/people/{account.id}")
 
 
@@ -111,7 +111,7 @@ async def make_link(request: Request) -> Response:
     account = await named_account(request)
     try:
         token = await sessions.issue_login_link(
-            request.services, account.id, request.origin, who=request.who
+            request.services, request.who, account.id, request.origin
         )
     except AccountBlocked as refusal:
         return await _one(request, str(refusal))

@@ -43,7 +43,7 @@ async def put(request: Request) -> Response:
     form, who, value = request.body, request.who, request.body.value.replace("\r\n", "\n")
     try:
         await accounts.set_secret(
-            request.services, who.account.id, form.name, value, request.origin, who
+            request.services, who, who.account.id, form.name, value, request.origin
         )
     except InvalidInput as wrong:
         return await _page(request, str(wrong), form.name)
@@ -53,5 +53,5 @@ async def put(request: Request) -> Response:
 async def delete(request: Request) -> Response:
     """Delete a secret: steps that list it fail from now on."""
     name, who = request.params["name"], request.who
-    await accounts.delete_secret(request.services, who.account.id, name, request.origin, who)
+    await accounts.delete_secret(request.services, who, who.account.id, name, request.origin)
     return see_other(request, "/operate/secrets")

@@ -184,7 +184,7 @@ async def leave(request: Request) -> Response:
     """Sign out, in this browser or everywhere; the script of the page deletes the drafts."""
     who, token = request.who, session_token(request) or ""
     if request.body.everywhere == "1":
-        await sessions.end_sessions(request.services, who.account.id, request.origin, who)
+        await sessions.end_sessions(request.services, who, who.account.id, request.origin)
     await sessions.sign_out(request.services, token, request.origin)
     request.headers.append(session_cookie(request, ""))
     return see_other(request, "/sign-in")

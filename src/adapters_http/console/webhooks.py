@@ -13,6 +13,7 @@ from adapters_http.console.paths import see_other
 from adapters_http.console.positions import behind, cursor_after
 from adapters_http.request import Request
 from wfcore.errors import Conflict, InvalidInput, LimitReached, NotFound, Unreadable
+from wfcore.model.access import OPERATOR
 from wfcore.model.page import NEWEST, PageCursor, PageRequest
 from wfcore.model.webhook import WebhookStatus
 from wfcore.rules.webhooks.webhook import may_be_replayed
@@ -36,7 +37,7 @@ async def show(request: Request) -> Response:
 async def _found(request: Request) -> tuple[Sequence[Any], PageCursor | None]:
     """A page of webhooks, each with its statistics and workflow, and the next position."""
     reader, services = reader_of(request), request.services
-    who = None if reader.operator else reader
+    who = OPERATOR if reader.operator else reader
     found = await webhooks.list_webhooks(services, who, behind(request, WEBHOOKS, SIZE, NEWEST))
     stats = [await webhooks.webhook_stats(services, who, one.id) for one in found.rows]
     names = [await workflow_name(request, one.workflow_id) for one in found.rows]

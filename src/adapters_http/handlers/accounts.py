@@ -51,11 +51,11 @@ async def change(request: Request) -> PersonView:
     account, body = await named_account(request), request.body
     changed = await accounts.set_account(
         request.services,
+        request.who,
         account.id,
         plan=body.plan,
         status=body.status,
         origin=request.origin,
-        who=request.who,
     )
     return person_view(changed)
 
@@ -63,7 +63,7 @@ async def change(request: Request) -> PersonView:
 async def end_sessions(request: Request) -> DoneView:
     """Sign the account out everywhere."""
     account = await named_account(request)
-    await sessions.end_sessions(request.services, account.id, request.origin, request.who)
+    await sessions.end_sessions(request.services, request.who, account.id, request.origin)
     return DoneView(True)
 
 
@@ -71,6 +71,6 @@ async def make_link(request: Request) -> LoginLinkView:
     """A link that signs the account in once, in this answer alone."""
     account = await named_account(request)
     token = await sessions.issue_login_link(
-        request.services, account.id, request.origin, who=request.who
+        request.services, request.who, account.id, request.origin
     )
     return LoginLinkView(f"{request.base_url}/in/{token}")

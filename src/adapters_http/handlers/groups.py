@@ -27,7 +27,7 @@ async def create(request: Request) -> PeopleGroupView:
     require_operator(request.who)
     body, services = request.body, request.services
     made = await groups.create_group(
-        services, body.name, body.members or (), request.origin, request.who
+        services, request.who, body.name, body.members or (), request.origin
     )
     return PeopleGroupView(body.name, made)
 
@@ -37,7 +37,7 @@ async def change(request: Request) -> PeopleGroupView:
     require_operator(request.who)
     body, name, services = request.body, request.params["name"], request.services
     members = await groups.change_group(
-        services, name, body.add or (), body.remove or (), request.origin, request.who
+        services, request.who, name, body.add or (), body.remove or (), request.origin
     )
     return PeopleGroupView(name, members)
 
@@ -45,5 +45,5 @@ async def change(request: Request) -> PeopleGroupView:
 async def delete(request: Request) -> DoneView:
     """Delete a group; refused while a workflow names it."""
     require_operator(request.who)
-    await groups.delete_group(request.services, request.params["name"], request.origin, request.who)
+    await groups.delete_group(request.services, request.who, request.params["name"], request.origin)
     return DoneView(True)

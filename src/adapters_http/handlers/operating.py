@@ -169,7 +169,7 @@ async def rotate_key(request: Request) -> KeyView:
     if overlap is not None and overlap < 0:
         raise InvalidInput("overlap", "must be a number of milliseconds, or 0")
     lasts = ROTATION_OVERLAP if overlap is None else DurationMs(overlap)
-    made = await keys.rotate_key(request.services, id, lasts, request.origin, request.who)
+    made = await keys.rotate_key(request.services, request.who, id, lasts, request.origin)
     return key_view(made.key, made.text, made.callback_secret)
 
 
@@ -177,7 +177,7 @@ async def revoke_key(request: Request) -> KeyView:
     """Refuse it from its next request on."""
     id = request.params["id"]
     await own_key(request)
-    return key_view(await keys.revoke_key(request.services, id, request.origin, request.who))
+    return key_view(await keys.revoke_key(request.services, request.who, id, request.origin))
 
 
 async def list_secrets(request: Request) -> SecretList:

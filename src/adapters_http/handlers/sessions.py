@@ -28,7 +28,7 @@ async def delete(request: Request) -> DoneView:
     if everywhere not in (None, "0", "1"):
         raise InvalidInput("everywhere", "must be 1, or left out")
     if everywhere == "1":
-        await end_sessions(request.services, request.who.account.id, request.origin, request.who)
+        await end_sessions(request.services, request.who, request.who.account.id, request.origin)
     await sign_out(request.services, session_token(request) or "", request.origin)
     request.headers.append(session_cookie(request, ""))
     return DoneView(True)

@@ -1,8 +1,8 @@
 """Accounts, shares, API keys, console sessions, and the windows of quotas."""
 
 from collections.abc import Mapping
-from enum import StrEnum
-from typing import TypeAlias
+from enum import Enum, StrEnum
+from typing import Final, TypeAlias
 
 from attrs import field, frozen
 
@@ -295,6 +295,19 @@ class Guest:
 
 Caller: TypeAlias = Principal | Guest
 """A person or program that may decide an approval."""
+
+
+class Unrestricted(Enum):
+    """The type of `OPERATOR`."""
+
+    OPERATOR = "operator"
+
+
+OPERATOR: Final = Unrestricted.OPERATOR
+"""
+The caller with all rights: the operator on the host, or the program around wfcore. `OPERATOR` has
+no account, so an entry of the audit log names none. AC-11.
+"""
 
 
 def by_email(email: str) -> str:

@@ -27,7 +27,7 @@ from wfcore.memory.virtual import (
     NotedEnvironments,
     PlainPasswords,
 )
-from wfcore.model.access import Account, AccountStatus, Permission, Principal, Tier
+from wfcore.model.access import OPERATOR, Account, AccountStatus, Permission, Principal, Tier
 from wfcore.model.approval import Approval, ApprovalStatus, DecisionSource
 from wfcore.model.execution import Execution, TriggerSource
 from wfcore.model.json import JsonObject
@@ -313,7 +313,7 @@ class _Stage:
         owner = self._person(OWNER)
         given, known = self._scenario.given, {self._definition.name}
         for name, members in given.groups.items():
-            done(create_group(self._services, name, members))
+            done(create_group(self._services, OPERATOR, name, members))
         for other in (*self._others, *_stand_ins((self._definition, *self._others))):
             known.add(other.name)
             workflow = self._apply(owner, evolve(other, triggers=()))
@@ -323,7 +323,7 @@ class _Stage:
         kept = tuple(one for one in self._definition.triggers if isinstance(one, Schedule))
         main = self._apply(owner, evolve(self._definition, triggers=kept if by_schedule else ()))
         if given.state:
-            done(set_state(self._services, None, main, given.state))
+            done(set_state(self._services, OPERATOR, main, given.state))
         if by_schedule:
             self._wait_for_schedule()
             return
@@ -354,7 +354,7 @@ class _Stage:
         secrets = self._scenario.given.secrets
         for name in {name for step in definition.walk() for name in getattr(step, "secrets", ())}:
             value = secrets.get(name, f"made-up-{name}")
-            done(set_secret(self._services, owner.account.id, name, value))
+            done(set_secret(self._services, OPERATOR, owner.account.id, name, value))
         return done(apply_workflow(self._services, owner.account.id, definition)).id
 
     def _wait_for_schedule(self) -> None:

@@ -6,7 +6,7 @@ from enum import StrEnum
 from attrs import evolve
 
 from wfcore.errors import NotFound
-from wfcore.model.access import Principal
+from wfcore.model.access import Principal, Unrestricted
 from wfcore.model.execution import ExecutionStatus
 from wfcore.model.node import Node
 from wfcore.model.page import OLDEST, PageRequest
@@ -121,7 +121,7 @@ async def tell_of_waiting(services: Services, report: Report = at_once) -> int:
 @retried
 async def drain_node(
     services: Services,
-    who: Principal | None,
+    who: Principal | Unrestricted,
     node_id: str,
     draining: bool = True,
     origin: Origin = UNKNOWN,

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 from attrs import frozen
 
-from wfcore.model.access import Principal
+from wfcore.model.access import Principal, Unrestricted
 from wfcore.model.approval import Approval
 from wfcore.model.signing import SigningKeys
 from wfcore.ports.store import View
@@ -68,7 +68,7 @@ async def list_signing_keys(services: Services) -> Sequence[KnownKey]:
 
 @retried
 async def rotate_signing_key(
-    services: Services, who: Principal | None = None, origin: Origin = UNKNOWN
+    services: Services, who: Principal | Unrestricted, origin: Origin = UNKNOWN
 ) -> KnownKey:
     """
     Make a new key, which signs from now on at every server; signatures of other keys stay valid.
@@ -87,7 +87,7 @@ async def rotate_signing_key(
 
 @retried
 async def retire_signing_key(
-    services: Services, key_id: str, who: Principal | None = None, origin: Origin = UNKNOWN
+    services: Services, who: Principal | Unrestricted, key_id: str, origin: Origin = UNKNOWN
 ) -> None:
     """
     Retire a key: every server refuses its signatures from now on. Raises `NotFound`, `Conflict`.

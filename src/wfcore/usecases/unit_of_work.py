@@ -46,7 +46,7 @@ from wfcore.errors import (
     Stale,
     StoreUnavailable,
 )
-from wfcore.model.access import Caller, Permission, Principal, Share
+from wfcore.model.access import OPERATOR, Caller, Permission, Principal, Share, Unrestricted
 from wfcore.model.approval import Approval, ApprovalStatus
 from wfcore.model.execution import Execution
 from wfcore.model.trigger import Trigger
@@ -70,17 +70,14 @@ from wfcore.usecases.reading import Wanted, execution_of, remembered, want
 
 
 async def workflow_for(
-    view: View | Unit, who: Principal | None, workflow_id: str, wanted: Permission
+    view: View | Unit, who: Principal | Unrestricted, workflow_id: str, wanted: Permission
 ) -> Workflow:
     """
     The workflow *workflow_id*, if *who* has the permission *wanted*. Raises `NotFound`,
     `Forbidden`.
-
-    If *who* is None, here and below, the caller is the operator at the command line, who sees
-    everything.
     """
     workflow = await view.get(Workflow, workflow_id)
-    if who is None:
+    if who is OPERATOR:
         if workflow is None:
             raise NotFound("Workflow")
         return workflow
@@ -91,7 +88,7 @@ async def workflow_for(
 
 
 async def execution_for(
-    view: View | Unit, who: Caller | None, execution_id: str, *, whole: bool = False
+    view: View | Unit, who: Caller | Unrestricted, execution_id: str, *, whole: bool = False
 ) -> Execution:
     """
     The execution. Large outputs may be left out unless *whole*. Raises `NotFound`, also for every
@@ -101,13 +98,13 @@ async def execution_for(
         run = await view.get(Execution, execution_id)
     else:
         run = await execution_of(view, execution_id)
-    if run is None or not (who is None or sees_execution(run, who.identity)):
+    if run is None or not (who is OPERATOR or sees_execution(run, who.identity)):
         raise NotFound("Execution")
     return run
 
 
 async def approval_for(
-    view: View | Unit, who: Caller | None, approval_id: str
+    view: View | Unit, who: Caller | Unrestricted, approval_id: str
 ) -> tuple[Approval, Share | None]:
     """
     The approval, and the caller's share on its workflow.
@@ -117,7 +114,7 @@ async def approval_for(
     approval = await view.get(Approval, approval_id)
     if approval is None:
         raise NotFound("Approval")
-    if who is None:
+    if who is OPERATOR:
         return approval, None
     share = None
     if who.account_id is not None:

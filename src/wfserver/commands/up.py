@@ -8,7 +8,7 @@ from attrs import evolve
 
 from adapters_store.sql.schema import Schema
 from wfcore.errors import AccountBlocked
-from wfcore.model.access import Tier
+from wfcore.model.access import OPERATOR, Tier
 from wfcore.usecases.accounts.sessions import issue_login_link
 from wfcore.usecases.administration.operator import AT_THE_COMMAND_LINE
 from wfserver.compose import System
@@ -29,7 +29,9 @@ async def _way_in(system: System, first: First) -> str | None:
     if not system.settings.console:
         return None
     with suppress(AccountBlocked):
-        return await issue_login_link(system.services, first.account.id, AT_THE_COMMAND_LINE)
+        return await issue_login_link(
+            system.services, OPERATOR, first.account.id, AT_THE_COMMAND_LINE
+        )
     return None
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 from attrs import frozen
 
 from wfcore.errors import Unauthenticated
-from wfcore.model.access import Account, Scope, Tier
+from wfcore.model.access import OPERATOR, Account, Scope, Tier
 from wfcore.model.page import PageRequest
 from wfcore.model.workflow import Workflow
 from wfcore.rules.auth import api_key
@@ -89,7 +89,7 @@ async def _fits(services: Services, text: str | None) -> bool:
 async def _sample(services: Services, account: Account) -> Workflow | None:
     named = await workflows_named(services, sample.NAME)
     mine = [found.workflow for found in named if found.workflow.owner_id == account.id]
-    if mine or (await list_workflows(services, None, PageRequest(1, 1))).total:
+    if mine or (await list_workflows(services, OPERATOR, PageRequest(1, 1))).total:
         return mine[0] if mine else None
     definition = checked(sample.text(), "refunds.yaml", runs_here=False)
     return await apply_workflow(services, account.id, definition, origin=AT_THE_COMMAND_LINE)

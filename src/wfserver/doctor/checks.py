@@ -18,6 +18,7 @@ from adapters_store.sql.moving import Elsewhere
 from adapters_store.sql.schema import OlderSchema, Schema, Unmade
 from adapters_store.sqlite.migrate import migrations
 from wfcore.errors import InvalidInput, StoreUnavailable, WfError
+from wfcore.model.access import OPERATOR
 from wfcore.model.notice import NoticeStatus
 from wfcore.model.page import PageRequest
 from wfcore.model.passkey import Passkey
@@ -368,7 +369,7 @@ async def _webhooks(services: Services) -> CheckResult:
     listed: list[Webhook] = []
     page: PageRequest | None = PageRequest(size=_PAGE)
     while page is not None:
-        found = await list_webhooks(services, None, page)
+        found = await list_webhooks(services, OPERATOR, page)
         listed += found.rows
         page = found.rest
     active = [one for one in listed if one.status is WebhookStatus.ACTIVE]

@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 
 from adapters_runtime.ai.models import WireModels
 from adapters_runtime.ai.providers import Provider, setting_of
+from wfcore.model.access import OPERATOR
 from wfcore.model.page import PageRequest
 from wfcore.model.workflow import AiStep, Definition
 from wfcore.ports.models import ModelFailed
@@ -38,7 +39,7 @@ async def wanted(system: System) -> Mapping[str, Sequence[str]]:
     found: dict[str, list[str]] = {}
     page: PageRequest | None = PageRequest(size=_PAGE)
     while page is not None:
-        listed = await list_workflows(system.services, None, page)
+        listed = await list_workflows(system.services, OPERATOR, page)
         for row in listed.rows:
             for name in used_by(row.definition):
                 found.setdefault(name, []).append(row.workflow.name)

@@ -8,7 +8,7 @@ from playwright.sync_api import Page, expect
 
 from tests.adapters_http.console.conftest import Site
 from tests.support.http_world import code
-from wfcore.model.access import Account, Principal
+from wfcore.model.access import OPERATOR, Account, Principal
 from wfcore.model.approval import Approval, DecisionSource, HistoryEntry
 from wfcore.model.workflow import ApprovalStep, Column, ColumnType, GroupSpec
 from wfcore.ports.runtime import StepEnd
@@ -70,7 +70,7 @@ class Case:
         self.url = f"{site.url}/approvals/{self.id}"
 
     def now(self) -> Approval:
-        return self.site.do(read_approval(self.site.world.services, None, self.id))
+        return self.site.do(read_approval(self.site.world.services, OPERATOR, self.id))
 
     def decisions(self) -> list[HistoryEntry]:
         """What people decided, without the entry about the question itself."""

@@ -18,6 +18,7 @@ from adapters_http.app import HttpConfig
 from tests.support.distribution import missing
 from tests.support.http_world import World, a_world
 from tests.system.scenarios.process import until
+from wfcore.model.access import OPERATOR
 from wfcore.usecases.accounts.sessions import issue_login_link
 from wfcore.usecases.audit.auditing import UNKNOWN
 
@@ -60,7 +61,7 @@ class Site:
     def link(self, account_id: str | None = None) -> str:
         """A link that signs somebody in, by default Ann."""
         id = account_id or self.world.ann.id
-        token = self.do(issue_login_link(self.world.services, id, UNKNOWN))
+        token = self.do(issue_login_link(self.world.services, OPERATOR, id, UNKNOWN))
         return f"{self.url}/in/{token}"
 
     def close(self) -> None:

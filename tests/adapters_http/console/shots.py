@@ -30,6 +30,7 @@ from tests.adapters_http.console.execution_case import (
 from tests.adapters_http.console.test_editing import WRITTEN, applied
 from tests.adapters_http.console.test_first_visit import CONFIG
 from tests.support.http_world import code
+from wfcore.model.access import OPERATOR
 from wfcore.model.page import PageRequest
 from wfcore.ports.runtime import StepEnd
 from wfcore.rules.auth.signed_links import personal_token
@@ -64,7 +65,7 @@ def error(site: Site, page: Page) -> None:
 
 def first_visit(site: Site, page: Page) -> None:
     """The start page, as an operator sees it."""
-    site.do(accounts.set_account(site.world.services, site.world.ann.id, operator=True))
+    site.do(accounts.set_account(site.world.services, OPERATOR, site.world.ann.id, operator=True))
     enter(site, page)
     page.goto(f"{site.url}/start")
 
@@ -262,17 +263,21 @@ def _operating(name: str) -> Scene:
     def scene(site: Site, page: Page) -> None:
         _with_flows(site)
         world = site.world
-        site.do(accounts.set_account(world.services, world.ann.id, operator=True))
+        site.do(accounts.set_account(world.services, OPERATOR, world.ann.id, operator=True))
         enter(site, page)
-        site.do(accounts.set_secret(world.services, world.ann.id, "BANK_TOKEN", "s3cret"))
+        site.do(accounts.set_secret(world.services, OPERATOR, world.ann.id, "BANK_TOKEN", "s3cret"))
         site.do(
-            groups.create_group(world.services, "finance", [world.ann.email, "tax@example.com"])
+            groups.create_group(
+                world.services, OPERATOR, "finance", [world.ann.email, "tax@example.com"]
+            )
         )
         hook = site.do(world.webhook())
         site.do(world.http.post(f"/api/webhooks/{hook}/trigger", json={}))
         for _ in range(3):
             site.do(world.post(f"/api/webhooks/{hook}/trigger", {}))
-        timed = site.do(list_triggers(world.services, None, PageRequest(1, 1))).rows[0].trigger.id
+        timed = (
+            site.do(list_triggers(world.services, OPERATOR, PageRequest(1, 1))).rows[0].trigger.id
+        )
         ids = {"key": world.key.key.id, "hook": hook, "ann": world.ann.id, "timed": timed}
         page.goto(f"{site.url}/operate/{name.format(**ids)}")
 

@@ -8,6 +8,7 @@ import pytest
 from attrs import evolve
 from playwright.sync_api import Browser, Locator, Page, expect
 
+from wfcore.model.access import OPERATOR
 from wfcore.model.approval import Approval
 from wfcore.model.workflow import ApprovalStep, Column, ColumnType, GroupSpec
 from wfcore.usecases.approvals.approvals import read_approval
@@ -52,7 +53,7 @@ class Table:
         return self.now()
 
     def now(self) -> Approval:
-        return self.site.do(read_approval(self.site.world.services, None, self.id))
+        return self.site.do(read_approval(self.site.world.services, OPERATOR, self.id))
 
     def released(self) -> list[Mapping[str, Any]]:
         """The rows that go on, in short."""

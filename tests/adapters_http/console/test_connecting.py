@@ -8,6 +8,7 @@ from playwright.sync_api import Page
 
 from adapters_http.console.cron_words import in_words
 from tests.support.http_world import code
+from wfcore.model.access import OPERATOR
 from wfcore.model.page import NEWEST, PageRequest
 from wfcore.model.trigger import Schedule
 from wfcore.model.webhook import Scheme
@@ -54,10 +55,10 @@ def test_a_webhook_can_ask_for_a_key_or_take_the_senders_secret(site: Site):
     ann, flow = Reader(site), site.do(site.world.workflow())
     by_key = ann.post("/operate/webhooks", name="k", workflow=flow, proof=site.world.key.key.id)
     id = by_key.headers["location"].rpartition("/")[2]
-    assert site.do(read_webhook(site.world.services, None, id)).api_key_id
+    assert site.do(read_webhook(site.world.services, OPERATOR, id)).api_key_id
     _, hook, shown = _made(site, secret="whatever-the-shop-gave", workflow=flow)
     assert shown == "whatever-the-shop-gave"
-    assert site.do(read_webhook(site.world.services, None, hook)).secret_key == shown
+    assert site.do(read_webhook(site.world.services, OPERATOR, hook)).secret_key == shown
 
 
 @pytest.mark.parametrize("wrong", [{"name": ""}, {"proof": "key_other"}, {"secret": "short"}])
@@ -92,7 +93,7 @@ def test_a_new_secret_is_shown_once_and_the_old_one_stays_a_day(site: Site):
     page = ann.post(f"/operate/webhooks/{hook}/rotate")
     assert secret_of(page.text) != old
     assert "The previous secret stays valid until" in page.text
-    assert site.do(read_webhook(site.world.services, None, hook)).old_secret == old
+    assert site.do(read_webhook(site.world.services, OPERATOR, hook)).old_secret == old
 
 
 def test_a_webhook_is_deleted_by_its_name(site: Site):
@@ -156,7 +157,7 @@ def test_a_backfill_names_its_times_first(site: Site):
     Runs(site, code("only"), name="Timed", triggers=(Schedule("0 7 * * *"),))
     site.world.clock.advance(3 * DAY)
     ann, services = Reader(site), site.world.services
-    trigger = site.do(list_triggers(services, None, _FIRST)).rows[0].trigger.id
+    trigger = site.do(list_triggers(services, OPERATOR, _FIRST)).rows[0].trigger.id
     path = f"/operate/schedules/{trigger}/backfill"
     asked = ann.get(path)
     count = asked.text.count("will start")

@@ -8,7 +8,7 @@ import pytest
 
 from adapters_http.app import HttpConfig
 from adapters_http.console import editing
-from wfcore.model.access import Permission
+from wfcore.model.access import OPERATOR, Permission
 from wfcore.model.workflow import Definition, Variable
 from wfcore.rules.definition import changes
 from wfcore.usecases.workflows import workflows
@@ -184,7 +184,7 @@ def test_the_editor_says_which_state_it_drops(edited: Site):
     """Before it is applied, by name; a value of another type is a mistake with its line. SV-5."""
     text = changed("steps:", "state:\n  cursor: {type: string}\nsteps:")
     id = applied(edited, text)
-    edited.do(set_state(edited.world.services, None, id, {"cursor": "c"}))
+    edited.do(set_state(edited.world.services, OPERATOR, id, {"cursor": "c"}))
     reader = Reader(edited)
     form = {"version": "1", "text": WRITTEN}
     shown = reader.post(f"/workflows/{id}/edit", **form)

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from playwright.sync_api import Browser, Page, expect
 
 from tests.support.http_world import code
+from wfcore.model.access import OPERATOR
 from wfcore.model.workflow import LoopStep
 from wfcore.ports.runtime import StepEnd
 from wfcore.usecases.executions.executions import read_execution
@@ -135,7 +136,7 @@ def test_what_the_reader_touches_stays(site: Site, signed_in: Page):
     runs.finish(id, first)
     runs.play(id, stay=("last",))
     expect(signed_in.get_by_text("50 rounds", exact=True)).to_be_visible()
-    newest = site.do(read_execution(site.world.services, None, id)).events
+    newest = site.do(read_execution(site.world.services, OPERATOR, id)).events
     expect(signed_in.locator(".history li").first).to_have_attribute("value", str(newest))
     painted(signed_in)
     assert signed_in.evaluate("window.kept === document.activeElement && kept.isConnected")

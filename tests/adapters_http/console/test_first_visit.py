@@ -11,6 +11,7 @@ from playwright.sync_api import Browser, Page, expect
 from adapters_http.app import HttpConfig
 from adapters_http.config import HealthCheck
 from tests.support.http_world import bearer
+from wfcore.model.access import OPERATOR
 from wfcore.model.page import NEWEST, PageRequest
 from wfcore.ports.runtime import StepEnd
 from wfcore.usecases.accounts import accounts
@@ -86,7 +87,9 @@ def test_the_sample_runs_once_and_its_approval_opens(site: Site):
     began, again = (ann.post("/start/sample", once=once) for _ in range(2))
     assert began.status_code == 303
     assert began.headers["location"] == again.headers["location"]
-    found = site.do(list_executions(site.world.services, None, PageRequest(size=5, after=NEWEST)))
+    found = site.do(
+        list_executions(site.world.services, OPERATOR, PageRequest(size=5, after=NEWEST))
+    )
     assert [one.workflow_name for one in found.rows] == [sample.NAME]
     site.do(site.world.run(StepEnd({"rows": ROWS, "count": 1})))
     opened = ann.get(began.headers["location"])
@@ -108,7 +111,7 @@ def test_a_server_without_a_sample_offers_the_other_ways(tmp_path: Path):
 def test_operators_see_what_the_server_lacks(site: Site):
     """Mail and backups, each with the page that says more; nobody else sees them."""
     assert "No mail yet" not in Reader(site).get("/start").text
-    site.do(accounts.set_account(site.world.services, site.world.ann.id, operator=True))
+    site.do(accounts.set_account(site.world.services, OPERATOR, site.world.ann.id, operator=True))
     shown = Reader(site).get("/start").text
     assert re.search(r'href="/operate/notices">No mail yet', shown)
     assert re.search(r'href="/operate/health">No backup yet', shown)

@@ -10,6 +10,7 @@ from adapters_http.app import HttpConfig
 from adapters_http.console import hints
 from adapters_http.console.routes import PAGES
 from tests.support.http_world import World, a_world
+from wfcore.model.access import OPERATOR
 from wfcore.model.execution import ExecutionStatus
 from wfcore.usecases.executions.executions import cancel_execution
 
@@ -71,7 +72,7 @@ async def test_any_change_of_a_shown_row_is_told(
         live, before = await read(world, path, headers)
         assert (await read(world, path, headers))[1] == before
         waiting = asyncio.create_task(told(world, live, before, headers))
-        run = await cancel_execution(world.services, None, older)
+        run = await cancel_execution(world.services, OPERATOR, older)
         assert run.status is ExecutionStatus.CANCELLED
         after, kind = await waiting
         assert after != f"id: {before}"

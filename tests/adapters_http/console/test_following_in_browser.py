@@ -7,6 +7,7 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from tests.support.http_world import code
+from wfcore.model.access import OPERATOR
 from wfcore.usecases.executions.executions import read_execution
 
 from .approval_case import Case
@@ -56,7 +57,7 @@ def test_many_events_are_few_updates(site: Site, signed_in: Page):
     for before, after in pairwise(names):
         runs.finish(id, before)
         runs.play(id, stay=(after,))
-        newest = site.do(read_execution(site.world.services, None, id)).events
+        newest = site.do(read_execution(site.world.services, OPERATOR, id)).events
         until_true(page, f"heard >= {newest}")
         assert page.evaluate("[asked, pauses.length]") == [1, 1]
     page.evaluate("pauses.shift()()")

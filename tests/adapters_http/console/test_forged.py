@@ -11,6 +11,7 @@ from adapters_http.app import HttpConfig
 from adapters_http.console.routes import PAGES
 from adapters_http.route import Auth, Route
 from tests.support.http_world import PASSWORD, World, a_world
+from wfcore.model.access import OPERATOR
 from wfcore.rules.auth.signed_links import personal_token
 from wfcore.time import MINUTE
 from wfcore.usecases.accounts.sessions import issue_login_link
@@ -43,9 +44,9 @@ async def world(tmp_path: Path):
 async def addresses(world: World) -> dict[str, str]:
     """A real value for every parameter of a page."""
     execution_id, id = await world.paused(approvers=("ann@example.org",))
-    approval = await read_approval(world.services, None, id)
+    approval = await read_approval(world.services, OPERATOR, id)
     personal = f"/a/{personal_token(world.services.signing_key, approval, 'ann@example.org')}"
-    link = await issue_login_link(world.services, world.ann.id, UNKNOWN)
+    link = await issue_login_link(world.services, OPERATOR, world.ann.id, UNKNOWN)
     return {
         "/a/{token}": personal,
         "/in/{token}": f"/in/{link}",
@@ -118,7 +119,7 @@ async def test_each_sign_in_is_a_new_session(world: World):
         if how == "password":
             await world.http.post("/sign-in", data=FORM, headers=ours)
         else:
-            link = await issue_login_link(world.services, world.ann.id, UNKNOWN)
+            link = await issue_login_link(world.services, OPERATOR, world.ann.id, UNKNOWN)
             await world.http.post(f"/in/{link}", headers=ours)
         seen.append(world.http.cookies["wfcore_session"])
     assert len(set(seen)) == 3

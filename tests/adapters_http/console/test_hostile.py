@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from adapters_http.app import HttpConfig
 from tests.support.http_world import World, a_world
-from wfcore.model.access import Account, ApiKey
+from wfcore.model.access import OPERATOR, Account, ApiKey
 from wfcore.model.approval import Approval
 from wfcore.model.execution import Execution, ExecutionStatus, ReasonCode, StatusReason
 from wfcore.model.workflow import ApprovalStep, Column, ColumnType, GroupSpec, Workflow
@@ -136,7 +136,7 @@ async def test_text_never_becomes_markup(world: World, asked: Asked, text: str):
     """Every page has the same elements for any text as for a plain one; no name ends a tag."""
     id, headers = asked
 
-    approval = await read_approval(world.services, None, id)
+    approval = await read_approval(world.services, OPERATOR, id)
     ids = {"run": approval.execution_id, "flow": approval.workflow_id}
     ids |= {"id": id, "key": world.key.key.id, "who": world.ann.id}
 

@@ -8,6 +8,7 @@ from playwright.sync_api import Browser, Page, expect
 
 from adapters_http.console import formats
 from adapters_http.console.static_files import files
+from wfcore.model.access import OPERATOR
 from wfcore.model.workflow import ApprovalStep, Column, ColumnType, GroupSpec
 from wfcore.rules.visible import shown, visible
 from wfcore.usecases.approvals.approvals import read_approval
@@ -42,7 +43,7 @@ def opened(site: Site, page: Page, id: str) -> None:
 
 
 def released(site: Site, id: str) -> dict[str, Any]:
-    approval = site.do(read_approval(site.world.services, None, id))
+    approval = site.do(read_approval(site.world.services, OPERATOR, id))
     assert approval.status == "APPROVED"
     return dict(approval.groups[0].items[0])
 

@@ -10,7 +10,7 @@ import pytest
 from adapters_http.app import HttpConfig
 from adapters_runtime.notices.rendering import Words
 from tests.support.http_world import World, a_world
-from wfcore.model.access import AccountStatus
+from wfcore.model.access import OPERATOR, AccountStatus
 from wfcore.model.notice import NoticeKind
 from wfcore.ports.notices import Message, Receipt
 from wfcore.time import HOUR, MINUTE
@@ -73,6 +73,7 @@ async def test_nobody_learns_who_has_an_account(office):
     await world.account("bob")
     await accounts.set_account(
         world.services,
+        OPERATOR,
         (await accounts.find_account(world.services, "bob@example.org")).id,
         status=AccountStatus.DISABLED,
     )

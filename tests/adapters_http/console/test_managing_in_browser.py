@@ -10,7 +10,7 @@ from playwright.sync_api import Browser, Error, Page, expect
 from adapters_http.app import HttpConfig
 from adapters_http.console.operate import FOR_OPERATORS, TABS
 from tests.support.http_world import PASSWORD, code
-from wfcore.model.access import Scope
+from wfcore.model.access import OPERATOR, Scope
 from wfcore.model.workflow import Variable
 from wfcore.usecases.accounts import accounts, keys
 
@@ -47,7 +47,7 @@ def test_pages_of_operating_are_for_everybody(
 ):
     """Axe finds nothing on any page below /operate, as an operator sees them. B3, B4."""
     made(site)
-    site.do(accounts.set_account(site.world.services, site.world.ann.id, operator=True))
+    site.do(accounts.set_account(site.world.services, OPERATOR, site.world.ann.id, operator=True))
     enter(site, signed_in)
     hook = site.do(site.world.webhook())
     site.do(site.world.http.post(f"/api/webhooks/{hook}/trigger", json={}))

@@ -13,7 +13,7 @@ import wfcore.model
 from adapters_http.app import HttpConfig
 from adapters_http.console.words import ACCOUNTS, DENIALS, SCOPES
 from wfcore.errors import AuthReason
-from wfcore.model.access import AccountStatus, Scope, Tier
+from wfcore.model.access import OPERATOR, AccountStatus, Scope, Tier
 from wfcore.usecases.accounts import accounts
 from wfcore.usecases.audit.auditing import _REFUSED  # pyright: ignore[reportPrivateUsage]
 
@@ -71,7 +71,7 @@ def _denied(site: Site) -> None:
         site.do(world.http.get("/api/v1/workflows", headers={"X-API-Key": key}))
     site.do(world.post("/api/v1/approvals/appr_none/approve"))
     other = site.do(world.account("locked"))
-    site.do(accounts.set_account(world.services, other.id, status=AccountStatus.LOCKED))
+    site.do(accounts.set_account(world.services, OPERATOR, other.id, status=AccountStatus.LOCKED))
 
 
 def test_every_page_speaks_in_words(site: Site):

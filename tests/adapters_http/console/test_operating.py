@@ -10,7 +10,7 @@ from adapters_http.app import HttpConfig
 from adapters_http.config import HealthCheck
 from adapters_http.console.operate import FOR_OPERATORS, TABS
 from tests.support.http_world import bearer
-from wfcore.model.access import Account, Scope, Tier
+from wfcore.model.access import OPERATOR, Account, Scope, Tier
 from wfcore.model.execution import Usage
 from wfcore.model.trigger import Schedule
 from wfcore.model.workflow import AiStep, ApprovalStep, Definition
@@ -273,7 +273,7 @@ def test_a_trigger_is_paused_and_resumed(site: Site):
     give_calendar(site)
     id = site.do(site.world.workflow(triggers=(Schedule("0 * * * *"),)))
     site.do(site.world.account("eve"))
-    shown = site.do(read_workflow(site.world.services, None, id)).triggers[0]
+    shown = site.do(read_workflow(site.world.services, OPERATOR, id)).triggers[0]
     reader, path = Reader(site), f"/operate/schedules/{shown.trigger.id}"
     assert Reader(site, "eve").post(path, status="PAUSED").status_code == 404
     assert reader.post(path, status="PAUSED").headers["location"] == f"/workflows/{id}"
@@ -288,7 +288,7 @@ def test_a_trigger_is_paused_and_resumed(site: Site):
 def test_the_audit_page_filters_and_goes_on(site: Site):
     """Event, outcome, key and days narrow; the rest follows behind the last entry; CSV has both."""
     reader, world = Reader(site), site.world
-    site.do(accounts.set_account(world.services, world.ann.id, plan=Tier.TEAM))
+    site.do(accounts.set_account(world.services, OPERATOR, world.ann.id, plan=Tier.TEAM))
     for number in range(60):
         site.do(keys.create_key(world.services, world.ann.id, f"k{number}", [Scope.WORKFLOW_READ]))
     first = reader.get("/operate/audit?event=key.create").text
@@ -392,7 +392,7 @@ def test_names_and_reasons_are_inert(site: Site):
 def test_a_page_shows_the_names_of_secrets_alone(site: Site):
     """Never a value, on no page of these. SC-5."""
     services, ann = site.world.services, site.world.ann
-    site.do(accounts.set_secret(services, ann.id, "BANK", "k4nary-value"))
+    site.do(accounts.set_secret(services, OPERATOR, ann.id, "BANK", "k4nary-value"))
     reader = Reader(site)
     assert "BANK" in reader.get("/operate/secrets").text
     for path in (*PAGES, "/operate/audit.csv"):

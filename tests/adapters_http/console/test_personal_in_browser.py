@@ -4,6 +4,7 @@ from collections.abc import Callable
 
 from playwright.sync_api import Browser, Page, expect
 
+from wfcore.model.access import OPERATOR
 from wfcore.model.approval import ApprovalStatus, DecisionSource
 from wfcore.rules.auth.signed_links import personal_token
 
@@ -97,7 +98,9 @@ def test_the_next_click_elsewhere_is_a_sign_in(browser: Browser, site: Site, pag
         there = other.new_page()
         enter(site, there)
         if end == "password":
-            site.do(set_account(site.world.services, site.world.ann.id, password="x" * 12))
+            site.do(
+                set_account(site.world.services, OPERATOR, site.world.ann.id, password="x" * 12)
+            )
         else:
             page.get_by_text("ann@example.org").click()
             page.get_by_role("button", name="Sign out everywhere").click()

@@ -13,7 +13,7 @@ from attrs import evolve
 from adapters_http.app import HttpConfig
 from tests.support.http_world import ROWS, World, a_world, code, review
 from wfcore.errors import NotFound, SignInFirst
-from wfcore.model.access import AccountStatus, Guest, Permission, Principal
+from wfcore.model.access import OPERATOR, AccountStatus, Guest, Permission, Principal
 from wfcore.model.approval import Approval, ApprovalStatus, DecisionSource
 from wfcore.model.page import PageRequest
 from wfcore.model.workflow import Links
@@ -40,7 +40,7 @@ async def world(tmp_path: Path):
 
 
 async def approval_of(world: World, id: str) -> Approval:
-    return await read_approval(world.services, None, id)
+    return await read_approval(world.services, OPERATOR, id)
 
 
 async def asked(world: World, email: str = EVA, **step) -> tuple[Approval, str]:
@@ -170,7 +170,7 @@ async def test_a_link_is_dead_when_it_is_over(world: World, end: str):
 
 
 async def stored(world: World) -> list[Approval]:
-    page = await list_approvals(world.services, None, PageRequest())
+    page = await list_approvals(world.services, OPERATOR, PageRequest())
     return list(page.rows)
 
 
@@ -214,7 +214,9 @@ async def test_what_bars_an_account_bars_its_links(world: World):
     approval, link = await asked(world, world.ann.email, allow_self_approval=False)
     refused = await world.http.post(f"{link}/approve", json=shown(approval))
     assert (refused.status_code, "another approver" in refused.text) == (403, True)
-    await accounts.set_account(world.services, world.ann.id, status=AccountStatus.DISABLED)
+    await accounts.set_account(
+        world.services, OPERATOR, world.ann.id, status=AccountStatus.DISABLED
+    )
     assert (await world.http.get(link, headers=HTML)).status_code == 403
     assert (await world.http.post(f"{link}/reject", json={})).status_code == 403
 

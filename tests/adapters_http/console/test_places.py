@@ -8,6 +8,7 @@ from adapters_http.console.log import coloured
 from adapters_http.console.overview import nice_step
 from adapters_http.console.places import places_for
 from tests.support.http_world import code
+from wfcore.model.access import OPERATOR
 from wfcore.model.event import EventKind
 from wfcore.model.workflow import Branch, ParallelStep
 from wfcore.rules.definition.flow import lay_out_for_page
@@ -34,7 +35,7 @@ def test_places_are_offered_by_role(site: Site):
     bob, ann = Reader(site, "bob"), Reader(site)
     assert _places(bob.get("/inbox").text) == ["inbox", "more"]
     assert _places(ann.get("/inbox").text) == [*OWNED, *CONNECTED, "operate/audit", "more"]
-    site.do(accounts.set_account(site.world.services, site.world.ann.id, operator=True))
+    site.do(accounts.set_account(site.world.services, OPERATOR, site.world.ann.id, operator=True))
     found = _places(Reader(site).get("/inbox").text)
     assert found[: len(OWNED) + len(CONNECTED)] == [*OWNED, *CONNECTED]
     assert {"operate/people", "operate/health"} < set(found)

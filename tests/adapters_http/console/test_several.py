@@ -7,7 +7,7 @@ import pytest
 
 from adapters_http.app import HttpConfig
 from tests.support.http_world import World, a_world
-from wfcore.model.access import Permission
+from wfcore.model.access import OPERATOR, Permission
 from wfcore.rules.approval.agreement import items_hash
 from wfcore.time import HOUR
 from wfcore.usecases.approvals.approvals import read_approval
@@ -132,7 +132,7 @@ async def test_the_form_carries_what_was_shown(world: World):
     page = (await world.http.get(f"/inbox/decide?id={id}", headers={**HTML, **session})).text
     shown = re.search(rf'name="seen\.{id}" value="(\w+)"', page)
     assert shown
-    assert shown[1] == items_hash(await read_approval(world.services, None, id))
+    assert shown[1] == items_hash(await read_approval(world.services, OPERATOR, id))
 
 
 async def test_what_is_ticked_is_decided_as_it_was_shown(world: World):
@@ -192,11 +192,11 @@ async def test_who_sees_which_approval_in_which_state(world: World, named: bool)
     found = {}
     for state in states:
         (found[state],) = await world.waiting(1, approvers=approvers, timeout_ms=HOUR)
-        flow = (await read_approval(world.services, None, found[state])).workflow_id
+        flow = (await read_approval(world.services, OPERATOR, found[state])).workflow_id
         for name, share in (("dora", Permission.EXECUTE), ("erik", Permission.EDIT)):
             await share_workflow(world.services, flow, ids[name], share)
     await world.post(f"/api/v1/approvals/{found['APPROVED']}/approve", {})
-    run = (await read_approval(world.services, None, found["CANCELLED"])).execution_id
+    run = (await read_approval(world.services, OPERATOR, found["CANCELLED"])).execution_id
     await world.post(f"/api/v1/executions/{run}/cancel", {})
     sees = {"ann", "carl"} if named else {"ann", "erik"}
     for state in states:
@@ -208,4 +208,4 @@ async def test_who_sees_which_approval_in_which_state(world: World, named: bool)
             assert page.status_code == (200 if name in sees else 404), (state, name)
             assert ('value="approve"' in page.text) == (name in sees and state == "PENDING")
         assert (await world.http.get(path, headers=HTML)).status_code == 401
-        assert (await read_approval(world.services, None, found[state])).status == state
+        assert (await read_approval(world.services, OPERATOR, found[state])).status == state

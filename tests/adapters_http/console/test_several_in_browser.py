@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from playwright.sync_api import Browser, Page, expect
 
-from wfcore.model.access import Principal
+from wfcore.model.access import OPERATOR, Principal
 from wfcore.model.approval import ApprovalStatus, DecisionSource
 from wfcore.rules.approval.machine import Approve
 from wfcore.rules.limits import MAX_DECISIONS
@@ -28,7 +28,7 @@ def decide(site: Site, id: str, edited: object = None) -> None:
 
 
 def status(site: Site, id: str) -> ApprovalStatus:
-    return site.do(read_approval(site.world.services, None, id)).status
+    return site.do(read_approval(site.world.services, OPERATOR, id)).status
 
 
 def test_fifty_of_which_two_changed_meanwhile(site: Site, signed_in: Page, accessible):
@@ -57,7 +57,7 @@ def test_fifty_of_which_two_changed_meanwhile(site: Site, signed_in: Page, acces
     rest = [id for id in ids if id != ids[3]]
     assert {status(site, id) for id in rest} == {ApprovalStatus.APPROVED}
     assert status(site, changed) is ApprovalStatus.PENDING
-    decided = site.do(read_approval(site.world.services, None, rest[0]))
+    decided = site.do(read_approval(site.world.services, OPERATOR, rest[0]))
     assert (decided.comment, decided.decision_source) == ("as every month", DecisionSource.CONSOLE)
     page.get_by_role("link", name="Look at what changed").click()
     expect(page.get_by_text("Its rows were changed by bob@example.org.")).to_be_visible()

@@ -20,7 +20,7 @@ from adapters_http.openapi.document import document
 from adapters_http.route import Auth
 from adapters_http.routes import ROUTES
 from tests.support.http_world import PASSWORD, World, a_world
-from wfcore.model.access import AccountStatus, Scope, Visitor
+from wfcore.model.access import OPERATOR, AccountStatus, Scope, Visitor
 from wfcore.time import MINUTE
 from wfcore.usecases.accounts import accounts
 from wfcore.usecases.accounts.sessions import end_sessions, issue_login_link
@@ -43,7 +43,7 @@ async def world(tmp_path: Path, config: HttpConfig):
 
 
 async def _link(world: World) -> str:
-    return f"/in/{await issue_login_link(world.services, world.ann.id, UNKNOWN)}"
+    return f"/in/{await issue_login_link(world.services, OPERATOR, world.ann.id, UNKNOWN)}"
 
 
 def _ours(world: World) -> dict[str, str]:
@@ -70,7 +70,7 @@ async def test_a_link_signs_in_once(world: World):
 async def test_a_link_ends_with_its_time_and_with_all_sessions(world: World):
     """After 15 minutes, and when the account signs out everywhere, it is 410. SE-7, SE-4."""
     late, ended = await _link(world), await _link(world)
-    await end_sessions(world.services, world.ann.id, UNKNOWN)
+    await end_sessions(world.services, OPERATOR, world.ann.id, UNKNOWN)
     assert (await world.http.get(ended)).status_code == 410
     late = await _link(world)
     world.clock.advance(15 * MINUTE)
@@ -80,7 +80,7 @@ async def test_a_link_ends_with_its_time_and_with_all_sessions(world: World):
 async def test_a_link_opens_no_blocked_account(world: World):
     """What blocks the account blocks its links. AC-1."""
     link = await _link(world)
-    await accounts.set_account(world.services, world.ann.id, status=AccountStatus.LOCKED)
+    await accounts.set_account(world.services, OPERATOR, world.ann.id, status=AccountStatus.LOCKED)
     assert (await world.http.post(link, headers=_ours(world))).status_code in (403, 410)
     assert (await world.http.get("/inbox")).status_code == 401
 

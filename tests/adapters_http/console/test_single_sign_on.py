@@ -17,7 +17,7 @@ from adapters_runtime.oidc import OidcProvider
 from tests.support.http_world import World, a_world
 from tests.support.oidc_provider import CLIENT, HABITS, KEY, OTHER_KEY, SECRET, Provider, a_provider
 from wfcore.errors import NotFound
-from wfcore.model.access import AccountStatus, SignOnTerms, Tier
+from wfcore.model.access import OPERATOR, AccountStatus, SignOnTerms, Tier
 from wfcore.testing import IdentityProviderContract
 from wfcore.testing.builders import NOW
 from wfcore.time import HOUR, MINUTE
@@ -218,7 +218,9 @@ async def test_who_declines_there_is_told(company: Company):
 async def test_a_blocked_account_stays_out(company: Company):
     """What blocks the account blocks this way in. AC-1."""
     services = company.world.services
-    await accounts.set_account(services, company.world.ann.id, status=AccountStatus.LOCKED)
+    await accounts.set_account(
+        services, OPERATOR, company.world.ann.id, status=AccountStatus.LOCKED
+    )
     assert (await company.sign_in()).status_code == 403
     assert not await company.is_in()
 
@@ -439,7 +441,7 @@ class TestGroups:
     async def test_each_sign_in_joins_and_leaves(self, company: Company):
         """A word of the provider joins its group, and its absence at the next sign-in leaves it."""
         services, ann = company.world.services, company.world.ann
-        await create_group(services, "board", [ann.email])
+        await create_group(services, OPERATOR, "board", [ann.email])
         company.provider.claims = {"groups": ["7f3e", "board", "admins", 7]}
         assert (await company.sign_in()).status_code == 303
         found = await list_groups(services)
@@ -466,7 +468,7 @@ class TestGroups:
         company.provider.claims = {"groups": ["legal"], "email_verified": False}
         assert (await company.sign_in()).status_code == 403
         company.provider.claims = {"groups": ["legal"]}
-        await accounts.set_account(services, ann.id, status=AccountStatus.LOCKED)
+        await accounts.set_account(services, OPERATOR, ann.id, status=AccountStatus.LOCKED)
         assert (await company.sign_in()).status_code == 403
         assert await list_groups(services) == {}
 

@@ -5,6 +5,7 @@ from attrs import evolve
 from adapters_http.console.routes import PAGES
 from adapters_http.route import Auth
 from tests.support.http_world import code, review
+from wfcore.model.access import OPERATOR
 from wfcore.model.trigger import Schedule
 from wfcore.model.workflow import Variable
 from wfcore.usecases.accounts import accounts
@@ -31,10 +32,10 @@ def filled(site: Site) -> dict[str, dict[str, str]]:
                 triggers=(Schedule("0 9 * * *"),))  # fmt: skip
     ended = runs.play(runs.start(token=typed))
     written = f"variables: {{token: {{secret: true, default: {default}}}}}\n"
-    definition = site.do(workflows.read_workflow(services, None, runs.workflow)).definition
+    definition = site.do(workflows.read_workflow(services, OPERATOR, runs.workflow)).definition
     again = evolve(definition, description="second")
     site.do(workflows.apply_workflow(services, ann.id, again, source=written))
-    site.do(accounts.set_secret(services, ann.id, "BANK", named))
+    site.do(accounts.set_secret(services, OPERATOR, ann.id, "BANK", named))
     hook = site.do(world.webhook(runs.workflow, api_key_id=None, secret=hook_secret))
     answer = site.do(world.get(f"/api/v1/approvals/execution/{ended}")).json()
     return {

@@ -11,6 +11,7 @@ from playwright.sync_api import Browser, Page, Request, ViewportSize
 
 from adapters_http.app import HttpConfig
 from tests.support.http_world import code
+from wfcore.model.access import OPERATOR
 from wfcore.model.page import PageRequest
 from wfcore.rules.auth.signed_links import personal_token
 from wfcore.usecases.accounts import accounts, groups
@@ -93,9 +94,13 @@ def written(tmp_path: Path) -> Iterator[Site]:
 def addresses(site: Site) -> list[str]:
     """Every page that somebody who is signed in comes to."""
     world = site.world
-    site.do(accounts.set_account(world.services, world.ann.id, operator=True))
-    site.do(accounts.set_secret(world.services, world.ann.id, "BANK_TOKEN", "s3cret"))
-    site.do(groups.create_group(world.services, "finance", [world.ann.email, "tax@example.com"]))
+    site.do(accounts.set_account(world.services, OPERATOR, world.ann.id, operator=True))
+    site.do(accounts.set_secret(world.services, OPERATOR, world.ann.id, "BANK_TOKEN", "s3cret"))
+    site.do(
+        groups.create_group(
+            world.services, OPERATOR, "finance", [world.ann.email, "tax@example.com"]
+        )
+    )
     world.clock.advance(-PASSES)
     runs = Runs(site)
     ids = in_every_state(runs)
@@ -103,7 +108,7 @@ def addresses(site: Site) -> list[str]:
     site.do(world.http.post(f"/api/webhooks/{hook}/trigger", json={}))
     give_calendar(site)
     Runs(site, code("only"), name="Timed", triggers=(CRON,))
-    timed = site.do(list_triggers(world.services, None, PageRequest(1, 1))).rows[0].trigger.id
+    timed = site.do(list_triggers(world.services, OPERATOR, PageRequest(1, 1))).rows[0].trigger.id
     known = {"key": world.key.key.id, "hook": hook, "ann": world.ann.id, "timed": timed}
     flow, edited = f"/workflows/{runs.workflow}", f"/workflows/{applied(site)}"
     bad, good = ids["failed"], ids["completed"]

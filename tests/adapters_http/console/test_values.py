@@ -12,6 +12,7 @@ from playwright.sync_api import Browser, Page, expect
 
 from adapters_http.console.static_files import files
 from wfcore.errors import InvalidInput
+from wfcore.model.access import OPERATOR
 from wfcore.model.approval import Group
 from wfcore.model.workflow import ApprovalStep, Column, ColumnType, GroupSpec
 from wfcore.rules.approval.released_rows import released_rows
@@ -217,5 +218,5 @@ def test_numbers_beyond_a_double_are_untouched(site: Site, signed_in: Page):
     signed_in.get_by_label("M, 9007199254740993").fill("5")
     approve(signed_in)
     expect(signed_in.get_by_text("Approved by")).to_be_visible()
-    approval = site.do(read_approval(world.services, None, id))
+    approval = site.do(read_approval(world.services, OPERATOR, id))
     assert [dict(row) for row in approval.groups[0].items] == [{**given[0], "m": 5}, given[1]]

@@ -6,6 +6,7 @@ import pytest
 
 from adapters_http.app import HttpConfig
 from tests.support.http_world import World, a_world
+from wfcore.model.access import OPERATOR
 from wfcore.model.approval import ApprovalStatus
 from wfcore.model.workflow import Column
 from wfcore.rules.approval.agreement import items_hash
@@ -24,7 +25,7 @@ async def world(tmp_path: Path):
 
 async def doors(world: World, id: str) -> dict[str, dict[str, str]]:
     """Ann's page and Bob's personal link, each with the headers of its reader."""
-    approval = await read_approval(world.services, None, id)
+    approval = await read_approval(world.services, OPERATOR, id)
     link = f"/a/{personal_token(world.services.signing_key, approval, BOB)}"
     html = {"Accept": "text/html", "Origin": world.url}
     return {f"/approvals/{id}": {**html, **await world.sign_in()}, link: html}
@@ -45,7 +46,7 @@ async def test_a_form_says_which_rows_were_shown(world: World, decision: str):
         refused = await world.http.post(f"{path}/approve", json={}, headers=headers)
         assert refused.status_code == 400
         assert refused.json()["error"].startswith("expectedItemsHash: is required")
-    approval = await read_approval(world.services, None, id)
+    approval = await read_approval(world.services, OPERATOR, id)
     assert (approval.status, approval.assents) == (ApprovalStatus.PENDING, ())
 
 
@@ -53,7 +54,7 @@ async def test_who_was_there_before_is_said(world: World):
     """A yes that counts already, and a decision of somebody, are told apart, by name. AP-16."""
     _, id = await world.paused(**TWO)
     (mine, ann), (theirs, bob) = (await doors(world, id)).items()
-    seen = items_hash(await read_approval(world.services, None, id))
+    seen = items_hash(await read_approval(world.services, OPERATOR, id))
     form = {"decision": "approve", "expectedItemsHash": seen}
     assert (await world.http.post(mine, data=form, headers=ann)).status_code == 303
     again = await world.http.post(mine, data=form, headers=ann)
@@ -71,7 +72,7 @@ async def test_who_was_there_before_is_said(world: World):
 async def test_the_last_yes_by_link_is_thanked(world: World):
     """Who decided by a link reads what was released; another link only that it is closed. PL-4."""
     _, id = await world.paused(approvers=(BOB, "eva@example.org"))
-    approval = await read_approval(world.services, None, id)
+    approval = await read_approval(world.services, OPERATOR, id)
     bob, eva = (
         f"/a/{personal_token(world.services.signing_key, approval, one)}"
         for one in approval.approvers

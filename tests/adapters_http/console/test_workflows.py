@@ -8,7 +8,7 @@ import pytest
 from adapters_http.console.formats import iso
 from adapters_http.console.workflows import SIZE
 from tests.support.http_world import code
-from wfcore.model.access import Permission
+from wfcore.model.access import OPERATOR, Permission
 from wfcore.model.execution import Usage
 from wfcore.model.page import PageRequest
 from wfcore.model.trigger import Schedule
@@ -142,7 +142,7 @@ def test_the_next_fire_is_what_the_command_line_lists(site: Site, at: str):
     world, wanted = site.world, int(datetime.fromisoformat(at).timestamp() * 1_000)
     world.clock.advance(wanted - world.clock.now())
     id = site.do(world.workflow(triggers=(Schedule("30 2 * * *", "Europe/Berlin"),)))
-    listed = site.do(list_triggers(world.services, None, PageRequest(1, 9)))
+    listed = site.do(list_triggers(world.services, OPERATOR, PageRequest(1, 9)))
     next_at = listed.rows[0].standing.next_at
     assert next_at is not None
     for path in ("/workflows", f"/workflows/{id}"):

@@ -8,6 +8,7 @@ import httpx
 import pytest
 
 from tests.support.http_world import code
+from wfcore.model.access import OPERATOR
 from wfcore.model.workflow import Column, ColumnType, Variable, VariableType
 from wfcore.usecases.executions.executions import read_execution
 
@@ -58,7 +59,7 @@ def test_a_form_reads_the_readers_numbers(
         assert value_of(answer, "inputs.limit") == typed
         return
     id = answer.headers["location"].rpartition("/")[2]
-    execution = site.do(read_execution(site.world.services, None, id))
+    execution = site.do(read_execution(site.world.services, OPERATOR, id))
     assert dict(execution.variables) == {"limit": value}
 
 

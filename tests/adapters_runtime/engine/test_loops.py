@@ -21,6 +21,7 @@ from adapters_runtime.engine.worker import Worker
 from adapters_store.memory import MemoryStore
 from wfcore import FunctionRunner
 from wfcore.errors import StoreUnavailable, Unreadable
+from wfcore.model.access import OPERATOR
 from wfcore.model.node import Node
 from wfcore.ports.hints import Hint, HintKind
 from wfcore.rules.backoff import Backoff
@@ -300,7 +301,7 @@ async def test_a_node_announces_itself_and_hears_of_its_draining(tmp_path: Path)
         await presence._round()
         services.wakeup.reload("exec_1")
         assert not presence.loop.due.is_set()
-        await drain_node(services, None, "w9")
+        await drain_node(services, OPERATOR, "w9")
         assert presence.loop.due.is_set()
         await presence._round()
         assert heard == [False, True]

@@ -14,6 +14,7 @@ from adapters_runtime.engine.worker import Worker
 from adapters_store.memory import MemoryStore
 from tests.support.worker_scene import LONG_S, a_scene
 from wfcore.errors import LeaseLost, StoreUnavailable, Unreadable, WfError
+from wfcore.model.access import OPERATOR
 from wfcore.model.execution import ExecutionStatus, TriggerSource
 from wfcore.model.workflow import (
     Branch,
@@ -127,7 +128,7 @@ async def test_output_lines_wait_for_the_store(
         await scene.until(lambda: bool(scene.runner.gates))
         scene.runner.let_go(run_id)
         await scene.until_status(run_id, S.COMPLETED)
-        _, events = await executions.read_events(scene.services, None, run_id, 0)
+        _, events = await executions.read_events(scene.services, OPERATOR, run_id, 0)
         assert [e.data["text"] for e in events if e.kind == "step.log"] == ["working\n"]
     assert waits == [1, 2]
 

@@ -18,6 +18,7 @@ from adapters_runtime.expressions.templates import MiniJinjaTemplates
 from adapters_runtime.notices.mail import MailNotifier, read_sender, read_smtp_url
 from adapters_runtime.notices.rendering import Words
 from tests.support.http_world import World, a_world
+from wfcore.model.access import OPERATOR
 from wfcore.model.notice import NoticeStatus
 from wfcore.model.page import PageRequest
 from wfcore.model.workflow import Variable
@@ -220,7 +221,7 @@ async def test_operators_manage_notices(world: World, post: MailServer) -> None:
         given = {"json": bodies.get(path, {})} if method == "POST" else {}
         answer = await world.http.request(method, f"/api/notices{path}", headers=ann, **given)
         assert answer.status_code == 404, path
-    await set_account(world.services, world.ann.id, operator=True)
+    await set_account(world.services, OPERATOR, world.ann.id, operator=True)
     ann = await world.sign_in()
     listed = await world.http.get("/api/notices?status=FAILED", headers=ann)
     (one,) = listed.json()["notices"]

@@ -4,6 +4,7 @@ import asyncio
 
 from adapters_runtime.notices.mail import MailNotifier, read_sender, read_smtp_url
 from adapters_runtime.notices.rendering import Words
+from wfcore.model.access import OPERATOR
 from wfcore.model.execution import StepStatus
 from wfcore.model.notice import NoticeStatus
 from wfcore.model.workflow import MailStep
@@ -46,7 +47,7 @@ async def test_a_lost_answer_repeats_the_same_message(world: World, post: MailSe
     (message_id,) = {str(mail["Message-ID"]) for mail in post.mails}
     assert len(post.mails) == 2
     assert text_of(post.mails[0]).strip() == f"All is **well**: {run_id}"
-    result = (await read_execution(world.services, None, run_id)).step_results["tell"]
+    result = (await read_execution(world.services, OPERATOR, run_id)).step_results["tell"]
     assert result.status is StepStatus.COMPLETED
     assert result.output == {
         "messageId": message_id,

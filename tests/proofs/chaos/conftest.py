@@ -14,6 +14,7 @@ from attrs import evolve
 from tests.support.nats_server import Broker, broker
 from tests.support.postgres_server import Cluster, cluster, prepared
 from tests.support.s3_server import Buckets
+from wfcore.model.access import OPERATOR
 from wfcore.usecases.accounts.sessions import issue_login_link
 from wfcore.usecases.audit.auditing import UNKNOWN
 from wfserver.compose import open_system
@@ -96,7 +97,7 @@ async def site_of(
         chance = Random(SEED)
         load = Load(people, site.fronts, chance)
         unhurried = bool(plants or sql) or lease_s >= 10
-        link = await issue_login_link(system.services, people.account.id, UNKNOWN)
+        link = await issue_login_link(system.services, OPERATOR, people.account.id, UNKNOWN)
         async with load.http, load.following(f"/in/{link}"):
             yield Chaos(site, load, system.services, chance, LONG_S, 2 * lease_s, unhurried)
     mark = f"WF_VAR_ledger={ledger}\0".encode()

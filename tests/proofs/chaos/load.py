@@ -17,7 +17,7 @@ from tests.proofs.chaos.site import WAIT_S, Node
 from tests.proofs.kills.flows import Ledger, flow
 from tests.proofs.kills.world import FOREVER, MOST_TIMERS, PAGE, _all
 from wfcore.memory import tables as names
-from wfcore.model.access import Account, Scope, Tier
+from wfcore.model.access import OPERATOR, Account, Scope, Tier
 from wfcore.model.approval import ApprovalStatus
 from wfcore.model.execution import Execution, ExecutionStatus
 from wfcore.model.page import PageRequest
@@ -248,7 +248,7 @@ class Load:
 async def moving(services: Services) -> dict[str, dict[Any, Any]]:
     """What says whether anything still has to happen: executions, without inputs, and timers."""
     found: dict[str, dict[Any, Any]] = defaultdict(dict)
-    found[names.EXECUTIONS.name] = dict(await _all(partial(list_executions, services, None)))
+    found[names.EXECUTIONS.name] = dict(await _all(partial(list_executions, services, OPERATOR)))
     async with services.store.view() as view:
         for timer in await view.timers.due(FOREVER, MOST_TIMERS):
             found[names.TIMERS.name][timer.id] = timer
@@ -258,7 +258,7 @@ async def moving(services: Services) -> dict[str, dict[Any, Any]]:
 async def tables_of(services: Services, people: People) -> Tables:
     """Everything stored, as the simulator's judge reads it."""
     found = await moving(services)
-    heads = await _all(partial(list_approvals, services, None))
+    heads = await _all(partial(list_approvals, services, OPERATOR))
     async with services.store.view() as view:
         runs = {id: await view.get(Execution, id) for id in found[names.EXECUTIONS.name]}
         found[names.EXECUTIONS.name] = dict(runs)

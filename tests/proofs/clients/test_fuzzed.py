@@ -30,7 +30,7 @@ from adapters_http.route import Auth
 from adapters_http.routes import ROUTES
 from tests.support.http_world import World, a_world, bearer, code
 from tests.support.http_world import review as review_step
-from wfcore.model.access import Scope, Tier
+from wfcore.model.access import OPERATOR, Scope, Tier
 from wfcore.model.notice import NoticeStatus
 from wfcore.model.trigger import Chain
 from wfcore.model.workflow import OnRevise
@@ -138,7 +138,7 @@ async def things(world: World) -> dict[str, list[Any]]:
     over = await world.start(await world.workflow())
     await world.post(f"/api/v1/executions/{over}/cancel")
     executions = [finished, over, *(execution for execution, _ in paused)]
-    await accounts.set_account(world.services, world.ann.id, operator=True)
+    await accounts.set_account(world.services, OPERATOR, world.ann.id, operator=True)
     admin = await keys.create_key(world.services, world.ann.id, "ops", [Scope.ADMIN], on_host=True)
     async with world.services.store.unit() as unit:
         unit.put(lost := builders.notice(status=NoticeStatus.FAILED, due_at=None))

@@ -10,7 +10,7 @@ from attrs import Factory, define, evolve, field, frozen
 
 from tests.proofs.kills.flows import BY_THEMSELVES, FLOWS, flow
 from tests.proofs.kills.often import Often
-from wfcore.model.access import Account, Principal, Scope, Tier
+from wfcore.model.access import OPERATOR, Account, Principal, Scope, Tier
 from wfcore.model.approval import Approval
 from wfcore.model.event import Event
 from wfcore.model.execution import Callback, Execution, TriggerSource
@@ -117,11 +117,11 @@ async def look(services: Services, known: Known) -> Sight:
     to rest by the time it is looked at, and the timers, so that what one of them has started is
     seen when its successor is.
     """
-    approvals = await _all(partial(list_approvals, services, None))
+    approvals = await _all(partial(list_approvals, services, OPERATOR))
     async with services.store.view() as view:
         due = await view.timers.due(FOREVER, MOST_TIMERS)
     before = await _last(services, known)
-    runs = await _all(partial(list_executions, services, None))
+    runs = await _all(partial(list_executions, services, OPERATOR))
     async with services.store.view() as view:
         by_trigger = [id for id, run in runs.items() if run.trigger_source in BY_TRIGGER]
         origins = {id: await _origin(view, id, known) for id in by_trigger}
@@ -170,5 +170,5 @@ async def _all(listed: Callable[[PageRequest], Awaitable[Page[T]]]) -> dict[str,
 
 async def history(services: Services, execution_id: str) -> tuple[Execution, list[Event]]:
     """One execution with its whole event log."""
-    run, events = await read_events(services, None, execution_id, 0)
+    run, events = await read_events(services, OPERATOR, execution_id, 0)
     return run, list(events)

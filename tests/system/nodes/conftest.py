@@ -10,6 +10,7 @@ from attrs import evolve, frozen
 
 from tests.support.postgres_server import emptied
 from wfcore import Principal, Services, apply_workflow, ensure_account, start_execution
+from wfcore.model.access import OPERATOR
 from wfcore.ports.system import Clock
 from wfcore.rules.definition.written import read_definition
 from wfcore.time import HOUR
@@ -37,7 +38,7 @@ class Node:
 
     async def rests(self, execution_id: str) -> str:
         """Wait until it rests; its status."""
-        run = await wait_for_rest(self.services, None, execution_id, LONG_MS)
+        run = await wait_for_rest(self.services, OPERATOR, execution_id, LONG_MS)
         return run.status.value
 
 

@@ -13,7 +13,7 @@ from tests.support.postgres_server import emptied
 from tests.wfserver.conftest import document, end, start
 from wfcore import Engine, Principal, ensure_account, in_memory
 from wfcore.errors import InvalidInput, NotFound, NotReady
-from wfcore.model.access import Scope
+from wfcore.model.access import OPERATOR, Scope
 from wfcore.model.explanation import Why
 from wfcore.model.workflow import Language
 from wfcore.rules.execution.start import capabilities_with
@@ -59,7 +59,7 @@ async def ready(engine: Engine) -> None:
 
 
 async def why(node: Node, execution_id: str) -> dict[Why, str]:
-    told = await explain_execution(node.services, None, execution_id)
+    told = await explain_execution(node.services, OPERATOR, execution_id)
     return {line.code: line.text for line in told.lines}
 
 
@@ -86,7 +86,7 @@ async def test_a_step_runs_where_its_label_is(node: AddNode) -> None:
         await ready(engine)
         async with working(gpu, "gpu", "eu-1"):
             assert await plain.rests(run) == "COMPLETED"
-        assert (await read_execution(plain.services, None, run)).fence == 1
+        assert (await read_execution(plain.services, OPERATOR, run)).fence == 1
 
 
 async def test_a_language_that_is_missing_is_found_elsewhere(node: AddNode) -> None:
@@ -120,18 +120,18 @@ async def test_a_node_drains_when_an_operator_says_so(node: AddNode) -> None:
         (found,) = await list_nodes(operator.services)
         first = await operator.start(command("wait"))
         await functions.begun.wait()
-        await drain_node(operator.services, None, found.id)
+        await drain_node(operator.services, OPERATOR, found.id)
         while engine._worker.free:  # noqa: ASYNC110
             await asyncio.sleep(0.005)
         second = await operator.start(command("greet"))
         functions.go_on.set()
         assert await operator.rests(first) == "COMPLETED"
         assert "nothing new" in (await why(operator, second))[Why.NOBODY_ABLE]
-        await drain_node(operator.services, None, found.id, draining=False)
+        await drain_node(operator.services, OPERATOR, found.id, draining=False)
         assert await operator.rests(second) == "COMPLETED"
     assert not await list_nodes(operator.services)
     with pytest.raises(NotFound):
-        await drain_node(operator.services, None, found.id)
+        await drain_node(operator.services, OPERATOR, found.id)
 
 
 def share_keys(first: Path, second: Path) -> None:
@@ -155,7 +155,7 @@ async def test_two_servers_with_two_roles(database: str, tmp_path: Path) -> None
         made = await keys.create_key(node.services, node.ann.account.id, "key", Scope.ordinary())
         say = {"kind": "code", "language": "command", "command": ["echo", "hello"]}
         first = await node.start({"name": "say", **say})
-        flow = (await read_execution(node.services, None, first)).workflow_id
+        flow = (await read_execution(node.services, OPERATOR, first)).workflow_id
     share_keys(both["api"], both["worker"])
     running = {
         role: start(*("--json", *store, "--role", role), data=data) for role, data in both.items()
@@ -218,7 +218,7 @@ async def test_gauges_count_nodes_by_what_they_are_up_to(node: AddNode) -> None:
     async with working(one), working(two):
         await announced(serves, 2)
         first, _ = await list_nodes(serves.services)
-        await drain_node(serves.services, None, first.id)
+        await drain_node(serves.services, OPERATOR, first.id)
         async with serves.services.store.unit() as unit:
             for name, ago in (("killed", 1), ("killed-long-ago", HOUR + MINUTE)):
                 seen = EpochMs(serves.services.store.now() - ago)

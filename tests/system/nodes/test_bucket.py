@@ -11,7 +11,7 @@ import httpx
 from tests.support.postgres_server import emptied
 from tests.support.s3_server import SECRET
 from tests.wfserver.conftest import document, end, start
-from wfcore.model.access import Scope
+from wfcore.model.access import OPERATOR, Scope
 from wfcore.time import HOUR
 from wfcore.usecases.accounts import keys
 from wfcore.usecases.executions.executions import read_execution
@@ -63,7 +63,7 @@ async def test_started_here_run_there_downloaded_elsewhere(
         made = await keys.create_key(node.services, node.ann.account.id, "key", Scope.ordinary())
         say = {"kind": "code", "language": "command", "command": ["sh", "-c", LEAVES]}
         first = await node.start({"name": "leave", **say})
-        flow = (await read_execution(node.services, None, first)).workflow_id
+        flow = (await read_execution(node.services, OPERATOR, first)).workflow_id
     (tmp_path / "first" / "seal.key").rename(tmp_path / "seal.key")
     with ExitStack() as stack:
         servers = Servers(stack, url, tmp_path)

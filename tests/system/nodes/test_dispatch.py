@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 from adapters_runtime.engine.dispatching import PollSchedule, dispatching
 from adapters_store.postgres.hints import PostgresHints
 from wfcore import Engine, FunctionRunner, Services, apply_workflow, start_execution
+from wfcore.model.access import OPERATOR
 from wfcore.ports.queue import DispatchQueue, DueDelivery, DueExecution
 from wfcore.ports.store import Slots
 from wfcore.rules.definition.written import read_definition
@@ -274,7 +275,7 @@ async def test_a_place_in_a_group_that_gets_free_is_taken(node: AddNode) -> None
         second = await started(accepts, steps=[command("wait")], **one)
         while len(queue.messages) > 1:  # noqa: ASYNC110 - it was delivered in vain
             await asyncio.sleep(0.001)
-        assert (await read_execution(accepts.services, None, second)).status == "PENDING"
+        assert (await read_execution(accepts.services, OPERATOR, second)).status == "PENDING"
         functions.go_on.set()
         assert [await accepts.rests(run) for run in (first, second)] == ["COMPLETED"] * 2
 
@@ -291,7 +292,7 @@ async def test_a_place_that_a_person_frees_is_taken(node: AddNode) -> None:
         assert await accepts.rests(first) == "AWAITING_APPROVAL"
         second = await started(accepts, **more)
         await empty(queue)
-        await cancel_execution(accepts.services, None, first)
+        await cancel_execution(accepts.services, OPERATOR, first)
         assert await accepts.rests(second) == "AWAITING_APPROVAL"
 
 
@@ -330,7 +331,7 @@ async def test_who_cannot_do_it_puts_it_back(node: AddNode) -> None:
             run = await accepts.start(command("greet"))
             while all(one.tries < 2 for one in queue.messages.values()):  # noqa: ASYNC110
                 await asyncio.sleep(0.001)
-            assert (await read_execution(accepts.services, None, run)).status == "PENDING"
+            assert (await read_execution(accepts.services, OPERATOR, run)).status == "PENDING"
         async with at_work(can, Blind(queue), functions.runner(), able=(COMMAND,)):
             assert await accepts.rests(run) == "COMPLETED"
 

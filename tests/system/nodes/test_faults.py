@@ -17,6 +17,7 @@ from tests.adapters_store.wire import Wire
 from tests.support.postgres_server import Cluster, emptied
 from wfcore import Engine, FunctionRunner, apply_workflow, start_execution
 from wfcore.errors import StoreUnavailable
+from wfcore.model.access import OPERATOR
 from wfcore.model.event import EventKind
 from wfcore.rules.definition.written import read_definition
 from wfcore.time import MINUTE
@@ -81,7 +82,7 @@ async def test_clocks_that_are_set_wrong_interrupt_nothing(node: AddNode) -> Non
         runs = [await one.start(*steps) for one in (ahead, behind) for _ in range(6)]
         assert [await ahead.rests(run) for run in runs] == ["COMPLETED"] * len(runs)
     for run in runs:
-        _, events = await read_events(ahead.services, None, run, 0)
+        _, events = await read_events(ahead.services, OPERATOR, run, 0)
         assert EventKind.EXECUTION_INTERRUPTED not in {event.kind for event in events}
     assert set(ledger.done.values()) == {1}
     assert len(ledger.done) == 2 * len(runs)

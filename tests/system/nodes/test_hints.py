@@ -17,7 +17,7 @@ from adapters_store.postgres.store import PostgresStore
 from tests.adapters_store.pooler import OLDEST, pooled
 from tests.support.postgres_server import Cluster, emptied
 from wfcore import Engine, Execution, FunctionRunner, Principal, Services, start_execution
-from wfcore.model.access import Scope
+from wfcore.model.access import OPERATOR, Scope, Unrestricted
 from wfcore.model.approval import DecisionSource
 from wfcore.model.execution import ExecutionStatus
 from wfcore.ports.callbacks import CallbackAnswer
@@ -183,19 +183,21 @@ async def test_what_another_node_does_during_a_look_is_not_missed(
     await hears(first)
     looks = 0
 
-    async def slow(services: Services, who: Principal | None, id: str, **how: Any) -> Execution:
+    async def slow(
+        services: Services, who: Principal | Unrestricted, id: str, **how: Any
+    ) -> Execution:
         nonlocal looks
         looks += 1
         seen = await read_execution(services, who, id, **how)
         if looks == 1:
             with services.wakeup.follow(id) as rest:
-                await cancel_execution(second.services, None, id)
+                await cancel_execution(second.services, OPERATOR, id)
                 await rest(HOUR)
         return seen
 
     monkeypatch.setattr(executions, "read_execution", slow)
     async with asyncio.timeout(LONG_S):
-        run = await wait_for_rest(first.services, None, run_id, HOUR)
+        run = await wait_for_rest(first.services, OPERATOR, run_id, HOUR)
     assert (run.status, looks) == (ExecutionStatus.CANCELLED, 2)
 
 
@@ -218,7 +220,7 @@ async def test_a_step_is_stopped_at_another_node(node: AddNode) -> None:
     async with two_nodes(node, functions, **policy) as (accepts, _), asyncio.timeout(LONG_S):
         run = await accepts.start(command("wait"))
         await functions.begun.wait()
-        await cancel_execution(accepts.services, None, run)
+        await cancel_execution(accepts.services, OPERATOR, run)
         await functions.ended.wait()
 
 
@@ -231,10 +233,10 @@ async def test_a_callback_goes_out_from_another_node(node: AddNode) -> None:
             accepts.services, accepts.ann.account.id, "key", Scope.ordinary()
         )
         run = await accepts.start(command("wait"))
-        flow = (await read_execution(accepts.services, None, run)).workflow_id
+        flow = (await read_execution(accepts.services, OPERATOR, run)).workflow_id
         who, url = Principal(accepts.ann.account, made.key), "https://example.org/told"
         told = await start_execution(accepts.services, who, flow, {}, callback_url=url)
-        await cancel_execution(accepts.services, None, told.execution_id)
+        await cancel_execution(accepts.services, OPERATOR, told.execution_id)
         await receiver.told.wait()
         functions.go_on.set()
 
@@ -272,7 +274,7 @@ async def test_without_hints_everything_ends_by_polling(
         assert [await accepts.rests(run) for run in runs] == ["COMPLETED"] * 5
         run = await accepts.start(command("wait"))
         await functions.begun.wait()
-        await cancel_execution(accepts.services, None, run)
+        await cancel_execution(accepts.services, OPERATOR, run)
         await functions.ended.wait()
 
 

@@ -15,6 +15,7 @@ from tests.support.postgres_server import emptied
 from tests.system.scenarios.process import until
 from tests.system.scenarios.site import Site
 from wfcore import Engine
+from wfcore.model.access import OPERATOR
 from wfcore.model.explanation import Why
 from wfcore.rules.execution import retry
 from wfcore.usecases.executions.executions import read_execution
@@ -105,7 +106,7 @@ async def test_what_one_node_pinned_another_one_installs(
     shelf.npm.asked.clear()
     async with working(database, tmp_path / "b") as (folder, _), asyncio.timeout(LONG_S):
         assert await rests(applies, both) == "COMPLETED"
-        results = (await read_execution(applies.services, None, both)).step_results
+        results = (await read_execution(applies.services, OPERATOR, both)).step_results
         assert [results[key].output for key in ("on_l", "on_r")] == [output] * 2
         files = [path for path in shelf.npm.asked if path.endswith((".whl", ".tgz"))]
         assert len(files) == len(set(files)) == 2
@@ -136,7 +137,7 @@ async def test_an_index_that_is_away_delays_a_step_and_fails_none(
         assert not node.gauges()["wfcore_machine_short"]
         shelf.npm.away = False
         assert await rests(applies, run) == "COMPLETED"
-    result = (await read_execution(applies.services, None, run)).step_results["work"]
+    result = (await read_execution(applies.services, OPERATOR, run)).step_results["work"]
     assert (result.attempts, result.output) == (1, OUTPUTS[about["language"]])
 
 
@@ -150,7 +151,7 @@ async def test_other_content_under_the_same_name_is_never_installed(
     async with working(database, tmp_path / "b") as (folder, _), asyncio.timeout(LONG_S):
         assert await rests(applies, run) == "FAILED"
         assert os.listdir(folder) == []
-    error = (await read_execution(applies.services, None, run)).step_results["work"].error or ""
+    error = (await read_execution(applies.services, OPERATOR, run)).step_results["work"].error or ""
     assert "could not be started in 2 tries" in error
     assert "integrity" in error.lower()
 

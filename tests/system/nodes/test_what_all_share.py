@@ -8,6 +8,7 @@ import pytest
 from tests.support.postgres_server import emptied
 from wfcore import Services, in_memory
 from wfcore.errors import InvalidInput, NotFound, PersonalLinkOver, Unauthenticated
+from wfcore.model.access import OPERATOR
 from wfcore.rules.auth.signed_links import personal_token
 from wfcore.testing import builders as make
 from wfcore.testing.contracts.keeping import keep
@@ -180,7 +181,7 @@ async def test_a_key_is_rotated_and_retired_at_all_servers_at_once(
         for token in (unnamed, named):
             assert (await admit_guest(b, token)).email == "bob@example.org"
 
-        made = await rotate_signing_key(a)
+        made = await rotate_signing_key(a, OPERATOR)
         for maker, reader in ((a, b), (b, a)):
             assert next(iter((await signing_keys(maker)).named)) == made.id
             assert await accepts(reader, maker)
@@ -189,7 +190,7 @@ async def test_a_key_is_rotated_and_retired_at_all_servers_at_once(
 
         first, given = await list_signing_keys(b)
         assert (first.id, first.signs, given.made_at, given.signs) == (made.id, True, None, False)
-        await retire_signing_key(b, given.id)
+        await retire_signing_key(b, OPERATOR, given.id)
         assert await list_signing_keys(a) == [first]
         for reader in (a, b):
             assert await accepts(reader, a)
@@ -208,7 +209,7 @@ async def test_a_key_that_the_store_keeps_is_sealed(tmp_path: Path) -> None:
     """Whoever has a copy of the database alone signs nothing."""
     settings = settings_from({}, data=str(tmp_path))
     async with open_system(settings) as system:
-        await rotate_signing_key(system.services)
+        await rotate_signing_key(system.services, OPERATOR)
         (key, *_) = (await signing_keys(system.services)).named.values()
     kept = _bytes_below(tmp_path)
     assert b"signing.rotate" in kept

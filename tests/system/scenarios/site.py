@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 import httpx
 
 from tests.system.scenarios.process import Server
-from wfcore.model.access import Account, Permission, Principal, Scope, Tier
+from wfcore.model.access import OPERATOR, Account, Permission, Principal, Scope, Tier
 from wfcore.model.webhook import Webhook
 from wfcore.usecases.accounts import accounts, keys
 from wfcore.usecases.accounts.keys import IssuedKey
@@ -95,7 +95,7 @@ class Site:
         return ApiCaller(self, account, self.key(account))
 
     def set_account(self, account: Account, **changes: Any) -> None:
-        self.do(lambda services: accounts.set_account(services, account.id, **changes))
+        self.do(lambda services: accounts.set_account(services, OPERATOR, account.id, **changes))
 
     def share(self, workflow_id: str, account: Account, permission: Permission) -> None:
         self.do(

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from wfcore.model.access import OPERATOR
 from wfcore.usecases.accounts.accounts import set_secret
 
 from .site import ApiCaller, Site, signed
@@ -116,7 +117,7 @@ def assert_no_canary(files: dict[str, bytes]) -> None:
 def play(site: Site, ann: ApiCaller) -> str:
     """Let every canary in, and end everything; the id of the execution that met most of them."""
     owner = ann.account.id
-    site.do(lambda services: set_secret(services, owner, "API_TOKEN", CANARIES["named"]))
+    site.do(lambda services: set_secret(services, OPERATOR, owner, "API_TOKEN", CANARIES["named"]))
     child = ann.workflow(CHILD)
     parent = ann.workflow(PARENT % (json.dumps(CANARIES["default"]), child))
     answer = ann.post(

@@ -17,6 +17,7 @@ from attrs import evolve
 
 from tests.support.model_server import KEY, ModelServer, a_model_server, says
 from tests.support.receiver import Receiver
+from wfcore.model.access import OPERATOR
 from wfcore.model.page import PageRequest
 from wfcore.model.webhook import Scheme, Webhook
 from wfcore.time import EpochMs
@@ -132,7 +133,7 @@ def make_due(ann: ApiCaller, workflow_id: str) -> None:
     """Whatever waits to start this workflow falls due now."""
 
     async def job(services: Services) -> int:
-        shown = (await list_triggers(services, None, PageRequest(1, 200))).rows
+        shown = (await list_triggers(services, OPERATOR, PageRequest(1, 200))).rows
         ours = {one.trigger.id for one in shown if one.trigger.workflow_id == workflow_id}
         async with services.store.unit() as unit:
             timers = await unit.timers.due(EpochMs(10**14), 200)

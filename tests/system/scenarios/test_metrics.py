@@ -17,6 +17,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from tests.support.distribution import program
 from tests.support.model_server import KEY, ModelServer, a_model_server, says
+from wfcore.model.access import OPERATOR
 from wfcore.model.page import PageRequest
 from wfcore.time import HOUR, EpochMs
 from wfcore.usecases.workflows.backfilling import backfill
@@ -224,9 +225,9 @@ def _fail_on_schedule(site: Site, http: httpx.Client) -> None:
     step = f"{{name: say, kind: code, language: bash, source: 'test -e {fixed}'}}"
     flow = ann.workflow(f"steps: [{step}]\ntriggers: [{{kind: SCHEDULE, cron: {hourly()!r}}}]")
     now = int(time.time() * 1_000)
-    (shown,) = site.do(lambda services: list_triggers(services, None, PageRequest(), flow)).rows
+    (shown,) = site.do(lambda services: list_triggers(services, OPERATOR, PageRequest(), flow)).rows
     period = EpochMs(now - HOUR), EpochMs(now)
-    (one,) = site.do(lambda services: backfill(services, None, shown.trigger.id, *period))
+    (one,) = site.do(lambda services: backfill(services, OPERATOR, shown.trigger.id, *period))
     run_id = one.execution_id
     assert run_id
     assert ann.rested(run_id)["status"] == "FAILED"

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from wfcore.model.access import Tier
+from wfcore.model.access import OPERATOR, Tier
 from wfcore.model.page import PageRequest
 from wfcore.model.trigger import Timer
 from wfcore.ports.records import ExecutionFilter
@@ -71,7 +71,7 @@ def test_a_chain_outlives_its_server(site: Site, ann: ApiCaller) -> None:
 def executions_in_store(site: Site, workflow_id: str) -> int:
     async def count(services: Services) -> int:
         return (
-            await list_executions(services, None, ALL, ExecutionFilter(workflow_id=workflow_id))
+            await list_executions(services, OPERATOR, ALL, ExecutionFilter(workflow_id=workflow_id))
         ).total
 
     return site.do(count)
@@ -127,7 +127,7 @@ def test_two_servers_start_one_execution_for_each_instant(site: Site) -> None:
 
 async def _plant(services: Services) -> int:
     """Let the only schedule fall due in a moment, as if its next instant were then."""
-    (shown,) = (await list_triggers(services, None, ALL)).rows
+    (shown,) = (await list_triggers(services, OPERATOR, ALL)).rows
     due_at = EpochMs(services.clock.now() + 300)
     async with services.store.unit() as unit:
         (timer,) = await unit.timers.due(EpochMs(10**14), 9)

@@ -4,7 +4,7 @@ import pytest
 from attrs import evolve
 
 from wfcore.errors import InvalidInput, NotFound, Unauthenticated
-from wfcore.model.access import AccountStatus, Tier, Window
+from wfcore.model.access import OPERATOR, AccountStatus, Tier, Window
 from wfcore.model.notice import NoticeKind
 from wfcore.testing.fakes_running import NotedNotifier
 from wfcore.time import DAY, MINUTE, DurationMs, EpochMs
@@ -36,19 +36,19 @@ async def test_a_change_of_an_account_leaves_the_rest_of_it(world: World) -> Non
     """What is not named stays: the password, who operates, the language, the plan."""
     id = (await world.account(EMAIL)).account.id
     for change in ({"password": PASSWORD}, {"operator": True}, {"language": "de"}):
-        await set_account(world.services, id, **change)  # type: ignore[arg-type]
+        await set_account(world.services, OPERATOR, id, **change)  # type: ignore[arg-type]
     with pytest.raises(InvalidInput, match="language"):
-        await set_account(world.services, id, language="xx")
-    account = await set_account(world.services, id, plan=Tier.TEAM)
+        await set_account(world.services, OPERATOR, id, language="xx")
+    account = await set_account(world.services, OPERATOR, id, plan=Tier.TEAM)
     assert (account.plan, account.operator, account.language) == (Tier.TEAM, True, "de")
     assert (await sign_in(world.services, EMAIL, PASSWORD, UNKNOWN)).account.id == id
-    assert not (await set_account(world.services, id, operator=False)).operator
+    assert not (await set_account(world.services, OPERATOR, id, operator=False)).operator
 
 
 async def test_a_right_password_forgives_the_wrong_ones(world: World) -> None:
     """Nine failures before it, and nine after it, are never ten. SE-6."""
     id = (await world.account(EMAIL)).account.id
-    await set_account(world.services, id, password=PASSWORD)
+    await set_account(world.services, OPERATOR, id, password=PASSWORD)
     for _ in range(2):
         for _ in range(9):
             with pytest.raises(Unauthenticated):
@@ -74,19 +74,19 @@ async def test_a_login_link_lasts_a_day_at_most(world: World, lasts: int) -> Non
     """And more than no time at all; what it may be is said. SE-7."""
     ann = (await world.account(EMAIL)).account
     with pytest.raises(InvalidInput, match=r"^minutes: must be from 1 to 1440$"):
-        await issue_login_link(world.services, ann.id, UNKNOWN, DurationMs(lasts))
+        await issue_login_link(world.services, OPERATOR, ann.id, UNKNOWN, DurationMs(lasts))
     for fine in (1, DAY):
-        token = await issue_login_link(world.services, ann.id, UNKNOWN, DurationMs(fine))
+        token = await issue_login_link(world.services, OPERATOR, ann.id, UNKNOWN, DurationMs(fine))
         assert (await account_of_link(world.services, token)).id == ann.id
 
 
 async def test_a_link_goes_to_an_active_account_s_own_address(world: World) -> None:
     """However the email was typed; it says until when it works, in the account's words. SE-10."""
     ann, post = (await world.account(EMAIL)).account, NotedNotifier()
-    await set_account(world.services, ann.id, language="de")
+    await set_account(world.services, OPERATOR, ann.id, language="de")
     for typed in (" ANN@Example.org ", "nobody@example.org"):
         await mail_login_link(world.services, post, typed, UNKNOWN)
-    await set_account(world.services, ann.id, status=AccountStatus.LOCKED)
+    await set_account(world.services, OPERATOR, ann.id, status=AccountStatus.LOCKED)
     await mail_login_link(world.services, post, EMAIL, UNKNOWN)
     (message,) = post.sent
     assert (message.channel, message.to, message.language) == ("mail", EMAIL, "de")
@@ -115,20 +115,20 @@ async def test_failures_are_told_in_channels_that_there_are(world: World) -> Non
     services = evolve(world.services, policy=policy)
     id = (await world.account(EMAIL)).account.id
     with pytest.raises(InvalidInput, match="'shop' is not a channel here; one of finance, mail"):
-        await set_account(services, id, failure_channels=("mail", "shop"))
-    await set_account(services, id, failure_channels=("mail", "finance", "mail"))
-    account = await set_account(services, id, plan=Tier.TEAM)
+        await set_account(services, OPERATOR, id, failure_channels=("mail", "shop"))
+    await set_account(services, OPERATOR, id, failure_channels=("mail", "finance", "mail"))
+    account = await set_account(services, OPERATOR, id, plan=Tier.TEAM)
     assert account.failure_channels == ("mail", "finance")
     with pytest.raises(InvalidInput, match="'mail' is not a channel here; none is set up here"):
-        await set_account(world.services, id, failure_channels=("mail",))
+        await set_account(world.services, OPERATOR, id, failure_channels=("mail",))
 
 
 async def test_a_change_of_a_secret_is_on_record(world: World) -> None:
     """By name and by whose request, never with its value. SC-5."""
     id = (await world.account(EMAIL)).account.id
     origin = Origin(request_id="req_7")
-    await set_secret(world.services, id, "TOKEN", "hunter2", origin)
-    await delete_secret(world.services, id, "TOKEN", origin)
+    await set_secret(world.services, OPERATOR, id, "TOKEN", "hunter2", origin)
+    await delete_secret(world.services, OPERATOR, id, "TOKEN", origin)
     entries = [*await read_audit(world.services, EpochMs(0), None, 99)][-2:]
     assert [(one.event, one.request_id) for one in entries] == [
         ("secret.set", "req_7"),
@@ -139,6 +139,9 @@ async def test_a_change_of_a_secret_is_on_record(world: World) -> None:
 
 async def test_an_account_that_is_not_there_has_no_sessions(world: World) -> None:
     """Neither to be listed nor to be ended; what is missing is named."""
-    for asked in (list_sessions(world.services, "x"), end_sessions(world.services, "x", UNKNOWN)):
+    for asked in (
+        list_sessions(world.services, "x"),
+        end_sessions(world.services, OPERATOR, "x", UNKNOWN),
+    ):
         with pytest.raises(NotFound, match=r"^Account not found$"):
             await asked

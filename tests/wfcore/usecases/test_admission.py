@@ -16,7 +16,16 @@ from wfcore.errors import (
     TooManyAttempts,
     Unauthenticated,
 )
-from wfcore.model.access import Account, AccountStatus, ApiKey, Guest, Scope, Tier, Visitor
+from wfcore.model.access import (
+    OPERATOR,
+    Account,
+    AccountStatus,
+    ApiKey,
+    Guest,
+    Scope,
+    Tier,
+    Visitor,
+)
 from wfcore.model.json import JsonObject
 from wfcore.model.webhook import AuthMode, Webhook
 from wfcore.rules.auth.access import require_operator
@@ -56,7 +65,7 @@ async def test_operators_are_marked_or_named_and_never_keys(world: World) -> Non
         await accounts.create_account(services, f"{name}@example.org", password="x" * 8)
         for name in ("ann", "bob", "cyd")
     ]
-    await accounts.set_account(services, ann.id, operator=True)
+    await accounts.set_account(services, OPERATOR, ann.id, operator=True)
 
     async def is_operator(account: Account) -> bool:
         begun = await sessions.sign_in(services, account.email, "x" * 8, HERE)
@@ -73,9 +82,9 @@ async def test_operators_are_marked_or_named_and_never_keys(world: World) -> Non
         return True
 
     assert [await is_operator(one) for one in (ann, bob, cyd)] == [True, True, False]
-    await accounts.set_account(services, ann.id, plan=Tier.PRO)
+    await accounts.set_account(services, OPERATOR, ann.id, plan=Tier.PRO)
     assert await is_operator(ann)
-    await accounts.set_account(services, ann.id, operator=False)
+    await accounts.set_account(services, OPERATOR, ann.id, operator=False)
     assert not await is_operator(ann)
     key = await world.key(bob)
     by_key = await authenticate.authenticate(services, bearer(key), Scope.WORKFLOW_READ)
@@ -91,7 +100,7 @@ async def test_each_refusal_has_its_reason_in_the_log_only(world: World) -> None
     other = await world.key(ann.account)
     short = await keys.create_key(world.services, ann.account.id, "s", Scope.ordinary(), HOUR)
     revoked = await keys.create_key(world.services, ann.account.id, "r", Scope.ordinary())
-    await keys.revoke_key(world.services, revoked.key.id)
+    await keys.revoke_key(world.services, OPERATOR, revoked.key.id)
     world.clock.advance(HOUR)
     id, secret = good.split("_")[1], other.split("_")[2]
     from wfcore.rules.auth.api_key import compose
@@ -151,7 +160,7 @@ async def test_a_blocked_account_is_refused_before_its_scopes(
     """Account status is asked before scope, and on the next request. AC-1."""
     ann = await world.account()
     key = await world.key(ann.account, Scope.WORKFLOW_READ)
-    await accounts.set_account(world.services, ann.account.id, status=status)
+    await accounts.set_account(world.services, OPERATOR, ann.account.id, status=status)
     with pytest.raises(AccountBlocked):
         await enter(world, key, Scope.ARTIFACT_READ)
 
@@ -199,7 +208,7 @@ async def test_a_rotated_key_overlaps_for_a_day(world: World) -> None:
     """The old secret stays good until the chosen time, then the new one alone. AU-5."""
     ann = await world.account()
     issued = await keys.create_key(world.services, ann.account.id, "k", Scope.ordinary())
-    rotated = await keys.rotate_key(world.services, issued.key.id)
+    rotated = await keys.rotate_key(world.services, OPERATOR, issued.key.id)
     assert rotated.key.id == issued.key.id
     world.clock.advance(DAY - 1)
     await enter(world, issued.text)
@@ -286,7 +295,7 @@ async def test_a_downgrade_disables_the_newest_webhooks(world: World) -> None:
         world.clock.advance(1)
         new = NewWebhook(workflow, f"hook {n}", secret="s3cret")
         made.append((await webhooks.create_webhook(world.services, ann, new)).id)
-    await accounts.set_account(world.services, ann.account.id, plan=Tier.PRO)
+    await accounts.set_account(world.services, OPERATOR, ann.account.id, plan=Tier.PRO)
     found = [await webhooks.read_webhook(world.services, ann, id) for id in made]
     assert [one.disabled_reason for one in found] == [None] * 3 + ["PLAN_LIMIT"] * 2
 
@@ -374,7 +383,7 @@ async def test_a_plan_bounds_its_keys(world: World) -> None:
     assert len(stored) == 5 == len(await keys.list_keys(world.services, ann.id))
     (full, *_) = [one for one in made if isinstance(one, Conflict)]
     assert full.message.startswith("The plan FREE allows 5 keys")
-    assert (await keys.rotate_key(world.services, stored[0])).key.id == stored[0]
+    assert (await keys.rotate_key(world.services, OPERATOR, stored[0])).key.id == stored[0]
 
 
 async def test_a_key_that_ended_counts_for_the_rest_of_its_day(world: World) -> None:
@@ -384,7 +393,7 @@ async def test_a_key_that_ended_counts_for_the_rest_of_its_day(world: World) -> 
     first = await make()
     for lasts in (None, None, None, DurationMs(1)):
         await make(lasts)
-    await keys.revoke_key(world.services, first.key.id)
+    await keys.revoke_key(world.services, OPERATOR, first.key.id)
     world.clock.advance(2)
     with pytest.raises(Conflict):
         await make()

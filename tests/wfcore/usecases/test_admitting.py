@@ -5,7 +5,7 @@ import json
 import pytest
 
 from wfcore.errors import Conflict, InvalidInput, NotFound, TooLarge, Unauthenticated
-from wfcore.model.access import Scope
+from wfcore.model.access import OPERATOR, Scope
 from wfcore.model.page import PageRequest
 from wfcore.model.webhook import Delivery, Scheme, Webhook, WebhookStatus
 from wfcore.rules.limits import TRIGGER_BODY
@@ -44,7 +44,7 @@ async def deliver(
 
 
 async def last_delivery(world: World, hook: Webhook) -> Delivery:
-    return (await list_deliveries(world.services, None, hook.id, PageRequest())).rows[0]
+    return (await list_deliveries(world.services, OPERATOR, hook.id, PageRequest())).rows[0]
 
 
 async def test_an_admitted_delivery_starts_one_execution(world: World) -> None:
@@ -80,7 +80,7 @@ async def test_each_refusal_is_noted_for_the_owner(world: World) -> None:
     assert (await last_delivery(world, hook)).status == 413
     world.clock.advance(1)
     change = WebhookChange(status=WebhookStatus.DISABLED)
-    await webhooks.update_webhook(world.services, None, hook.id, change)
+    await webhooks.update_webhook(world.services, OPERATOR, hook.id, change)
     with pytest.raises(Conflict):
         await deliver(world, hook, body)
     refused = await last_delivery(world, hook)
@@ -93,7 +93,7 @@ async def test_checks_have_an_order(world: World) -> None:
         await admit_webhook(world.services, "wh_none", {}, b" " * (TRIGGER_BODY + 1))
     hook = await a_webhook(world)
     change = WebhookChange(status=WebhookStatus.DISABLED)
-    await webhooks.update_webhook(world.services, None, hook.id, change)
+    await webhooks.update_webhook(world.services, OPERATOR, hook.id, change)
     with pytest.raises(TooLarge):
         await deliver(world, hook, b" " * (TRIGGER_BODY + 1), {})
     with pytest.raises(Unauthenticated):

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from wfcore.errors import Forbidden, InvalidInput, NotFound
-from wfcore.model.access import Permission, Principal, Tier
+from wfcore.model.access import OPERATOR, Permission, Principal, Tier
 from wfcore.model.execution import TriggerSource
 from wfcore.model.trigger import Chain, Refusal
 from wfcore.model.workflow import Concurrency, OnLimit
@@ -36,13 +36,13 @@ async def scheduled(world: World, **more: object) -> tuple[Principal, str, str]:
 
 
 async def asked(world: World, trigger: str) -> Sequence[BackfillResult]:
-    return await backfill(world.services, None, trigger, *PERIOD)
+    return await backfill(world.services, OPERATOR, trigger, *PERIOD)
 
 
 async def test_each_instant_of_the_period_is_started(world: World) -> None:
     """From its beginning on and before its end, as the schedule would; the audit log says who."""
     _, flow, trigger = await scheduled(world)
-    planned = await preview_backfill(world.services, None, trigger, *PERIOD)
+    planned = await preview_backfill(world.services, OPERATOR, trigger, *PERIOD)
     assert [(one.at, one.execution_id, one.refusal) for one in planned] == [
         (at, None, None) for at in WITHIN
     ]
@@ -52,7 +52,9 @@ async def test_each_instant_of_the_period_is_started(world: World) -> None:
     assert {one.execution_id for one in started} == {run.id for run in runs}
     assert {run.trigger_source for run in runs} == {TriggerSource.SCHEDULE}
     assert {run.trigger_id for run in runs} == {trigger}
-    _, (first, *_) = await executions.read_events(world.services, None, started[0].execution_id, 0)
+    _, (first, *_) = await executions.read_events(
+        world.services, OPERATOR, started[0].execution_id, 0
+    )
     assert first.data["scheduledFor"] == WITHIN[0]
     entries = await auditing.read_audit(world.services, EpochMs(0), None, 1_000)
     (entry,) = [one for one in entries if one.event == "trigger.backfill"]
@@ -78,14 +80,14 @@ async def test_what_the_schedule_started_is_not_started_again(world: World) -> N
     (fired,) = await sweeping.sweep(world.services)
     to(world, NEXT_HOUR + MINUTE)
     period = EpochMs(NEXT_HOUR), EpochMs(NEXT_HOUR + 1)
-    (same,) = await backfill(world.services, None, trigger, *period)
+    (same,) = await backfill(world.services, OPERATOR, trigger, *period)
     assert (same.execution_id, same.now) == (fired.execution_id, False)
     to(world, NEXT_HOUR + HOUR)
     period = EpochMs(NEXT_HOUR + HOUR - 1), EpochMs(NEXT_HOUR + HOUR)
-    assert await backfill(world.services, None, trigger, *period) == []
+    assert await backfill(world.services, OPERATOR, trigger, *period) == []
     world.clock.advance(1)
     period = EpochMs(NEXT_HOUR + HOUR), EpochMs(NEXT_HOUR + HOUR + 1)
-    (made_up,) = await backfill(world.services, None, trigger, *period)
+    (made_up,) = await backfill(world.services, OPERATOR, trigger, *period)
     await sweeping.sweep(world.services)
     assert made_up.now
     assert len(await runs_of(world, flow)) == 2
@@ -96,14 +98,14 @@ async def test_the_conditions_are_those_of_the_schedule(world: World) -> None:
     """Paused, over the plan, or over the limit of executions: it says so, and starts nothing."""
     limit = Concurrency(1, on_limit=OnLimit.SKIP)
     ann, flow, trigger = await scheduled(world, concurrency=limit)
-    await triggers.pause_trigger(world.services, None, trigger)
+    await triggers.pause_trigger(world.services, OPERATOR, trigger)
     assert {one.refusal for one in await asked(world, trigger)} == {Refusal.PAUSED}
-    await triggers.resume_trigger(world.services, None, trigger)
-    await accounts.set_account(world.services, ann.account.id, plan=Tier.FREE)
-    planned = await preview_backfill(world.services, None, trigger, *PERIOD)
+    await triggers.resume_trigger(world.services, OPERATOR, trigger)
+    await accounts.set_account(world.services, OPERATOR, ann.account.id, plan=Tier.FREE)
+    planned = await preview_backfill(world.services, OPERATOR, trigger, *PERIOD)
     assert {one.refusal for one in planned} == {Refusal.PLAN_LIMIT}
     assert {one.refusal for one in await asked(world, trigger)} == {Refusal.PLAN_LIMIT}
-    await accounts.set_account(world.services, ann.account.id, plan=Tier.PRO)
+    await accounts.set_account(world.services, OPERATOR, ann.account.id, plan=Tier.PRO)
     found = [one.refusal for one in await asked(world, trigger)]
     assert found == [None, Refusal.LIMIT_REACHED, Refusal.LIMIT_REACHED]
     assert len(await runs_of(world, flow)) == 1
@@ -124,7 +126,7 @@ async def test_the_period_is_past_and_bounded(world: World, since: EpochMs, unti
     _, flow, trigger = await scheduled(world)
     for call in (preview_backfill, backfill):
         with pytest.raises(InvalidInput, match="until"):
-            await call(world.services, None, trigger, since, until)
+            await call(world.services, OPERATOR, trigger, since, until)
     assert not await runs_of(world, flow)
     entries = await auditing.read_audit(world.services, EpochMs(0), None, 1_000)
     assert not [one for one in entries if one.event == "trigger.backfill"]

@@ -5,7 +5,7 @@ from decimal import Decimal
 import pytest
 
 from wfcore.errors import NotFound
-from wfcore.model.access import Permission
+from wfcore.model.access import OPERATOR, Permission
 from wfcore.model.execution import ExecutionStatus, TriggerSource, Usage
 from wfcore.model.page import PageRequest
 from wfcore.ports.records import ExecutionFilter
@@ -34,7 +34,7 @@ async def test_counts_are_of_what_the_list_shows(world: World) -> None:
         (bob, ExecutionFilter(), 2),
         (bob, ExecutionFilter(workflow_id=mine), 1),
         (bob, ExecutionFilter(sources=(TriggerSource.WEBHOOK,)), 0),
-        (None, ExecutionFilter(), 3),
+        (OPERATOR, ExecutionFilter(), 3),
     ):
         counts = await browsing.count_executions(world.services, who, where)
         found = await executions.list_executions(world.services, who, PageRequest(), where)
@@ -135,7 +135,7 @@ async def test_a_version_is_read_with_the_one_before(world: World) -> None:
     ann, bob = await world.account(), await world.account("bob@example.org")
     for step in ("old", "new"):
         id = await world.workflow(ann, code(step))
-    for who in (ann, None):
+    for who in (ann, OPERATOR):
         flow, found, before = await read_version(world.services, who, id, 2)
         assert before is not None
         steps = [one.definition.steps[0].name for one in (before, found)]

@@ -4,7 +4,7 @@ import pytest
 from attrs import evolve
 
 from wfcore.errors import InvalidInput, NotFound
-from wfcore.model.access import Account, ApiKey, Principal, Scope
+from wfcore.model.access import OPERATOR, Account, ApiKey, Principal, Scope
 from wfcore.model.execution import Callback, CallbackStatus
 from wfcore.model.page import PageRequest
 from wfcore.ports.callbacks import CallbackAnswer
@@ -84,7 +84,7 @@ async def test_what_became_of_it_is_read_by_those_who_see_the_execution(world: W
     told = (await administration.read_execution(operator, run_id))["callback"]
     assert isinstance(told, dict)
     assert told["status"] == "PENDING"
-    run, before = await callbacks.read_callback(world.services, None, run_id)
+    run, before = await callbacks.read_callback(world.services, OPERATOR, run_id)
     async with world.services.store.view() as view:
         owner = await view.get(Account, run.owner_id)
     assert owner is not None

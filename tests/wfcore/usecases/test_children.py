@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from wfcore.errors import StoreUnavailable
-from wfcore.model.access import Permission, Principal
+from wfcore.model.access import OPERATOR, Permission, Principal
 from wfcore.model.execution import Execution, ExecutionStatus, ReasonCode, TriggerSource, Usage
 from wfcore.model.page import PageRequest
 from wfcore.model.workflow import (
@@ -36,7 +36,7 @@ def sub(name: str = "sub", workflow: str = "child", **more: object) -> ChildStep
 
 
 async def read(world: World, run_id: str) -> Execution:
-    return await executions.read_execution(world.services, None, run_id)
+    return await executions.read_execution(world.services, OPERATOR, run_id)
 
 
 async def child_of(world: World, run_id: str, key: str = "sub") -> Execution:
@@ -193,7 +193,7 @@ async def test_what_cannot_be_started_fails_the_step(
         await worker.begin(world.services, lease)
     run = await read(world, run_id)
     assert (run.status, run.error) == (S.FAILED, f"Step 'sub' failed: {said}")
-    found = await executions.list_executions(world.services, None, PageRequest(1, 9))
+    found = await executions.list_executions(world.services, OPERATOR, PageRequest(1, 9))
     assert [one.id for one in found.rows] == [run_id]
 
 
@@ -236,7 +236,7 @@ async def test_the_depth_is_limited(world: World) -> None:
     run = await read(world, run_id)
     assert run.status is S.FAILED
     assert "executions start one another at most 8 deep" in (run.error or "")
-    found = await executions.list_executions(world.services, None, PageRequest(1, 50))
+    found = await executions.list_executions(world.services, OPERATOR, PageRequest(1, 50))
     assert found.total == 8
 
 

@@ -7,6 +7,7 @@ from random import Random
 import pytest
 
 from wfcore.errors import InvalidInput, LimitReached
+from wfcore.model.access import OPERATOR
 from wfcore.model.approval import DecisionSource
 from wfcore.model.execution import Execution, ExecutionStatus, TriggerSource
 from wfcore.model.page import PageRequest
@@ -36,7 +37,7 @@ ALL = PageRequest(1, 500)
 
 
 async def everything(world: World) -> dict[str, Execution]:
-    found = await executions.list_executions(world.services, None, ALL)
+    found = await executions.list_executions(world.services, OPERATOR, ALL)
     return {run.id: run for run in found.rows}
 
 
@@ -302,7 +303,7 @@ async def test_whatever_happens_no_group_is_over_its_limit_and_all_comes_to_an_e
         runs = [run for run in (await everything(world)).values() if run.completed_at is None]
         if runs:
             run = chance.choice(runs)
-            await executions.cancel_execution(world.services, None, run.id)
+            await executions.cancel_execution(world.services, OPERATOR, run.id)
             leases[:] = [one for one in leases if one.execution_id != run.id]
 
     async def crash() -> None:

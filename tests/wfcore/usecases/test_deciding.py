@@ -8,7 +8,7 @@ import pytest
 from attrs import evolve
 
 from wfcore.errors import AlreadyDecided, Forbidden, InvalidInput, NotFound, WfError
-from wfcore.model.access import Permission, Principal
+from wfcore.model.access import Permission, Principal, Unrestricted
 from wfcore.model.approval import Approval, ApprovalStatus, DecisionOutcome, DecisionSource
 from wfcore.model.execution import ExecutionStatus, ReasonCode
 from wfcore.model.page import PageRequest
@@ -42,7 +42,7 @@ async def waiting(world: World, who: Principal, **more: object) -> Approval:
 
 
 async def decide(
-    world: World, who: Principal | None, approval: Approval, decision: Approve | Reject
+    world: World, who: Principal | Unrestricted, approval: Approval, decision: Approve | Reject
 ) -> Approval:
     asked = Decide(approval.id, decision, DecisionSource.API, "because")
     return await deciding.decide_approval(world.services, who, asked)

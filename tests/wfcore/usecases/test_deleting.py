@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from wfcore.errors import Conflict, InvalidInput, NotFound, StoreUnavailable
-from wfcore.model.access import Account, AccountStatus, Permission, Principal, Share
+from wfcore.model.access import OPERATOR, Account, AccountStatus, Permission, Principal, Share
 from wfcore.model.approval import Approval
 from wfcore.model.execution import Artifact, Execution
 from wfcore.model.trigger import Trigger
@@ -34,7 +34,7 @@ async def rich(world: World) -> tuple[Principal, str, str]:
     flow = await world.workflow(ann, review(), triggers=(HOURLY,))
     await create_webhook(world.services, ann, NewWebhook(flow, "hook", makes_secret=True))
     await world.key(ann.account)
-    await set_account(world.services, ann.account.id, password="a long enough password")
+    await set_account(world.services, OPERATOR, ann.account.id, password="a long enough password")
     await sessions.sign_in(world.services, ann.email, "a long enough password", Origin())
     run_id = await world.start(ann, flow)
     await world.take()
@@ -52,7 +52,7 @@ async def test_everything_of_the_account_goes(world: World) -> None:
     bob = await world.account(BOB)
     other = await world.workflow(bob, code("one"), name="other")
     await share_workflow(world.services, other, ann.account.id, Permission.EXECUTE)
-    await executions.cancel_execution(world.services, None, run_id)
+    await executions.cancel_execution(world.services, OPERATOR, run_id)
     bobs = await world.start(bob, other)
     async with world.services.store.view() as view:
         (approval,) = await view.approvals.of_execution(run_id)

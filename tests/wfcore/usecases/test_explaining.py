@@ -4,7 +4,7 @@ import pytest
 from attrs import evolve
 
 from wfcore.errors import NotFound
-from wfcore.model.access import Permission
+from wfcore.model.access import OPERATOR, Permission
 from wfcore.model.approval import DecisionSource
 from wfcore.model.explanation import Line, Why
 from wfcore.model.workflow import ChildStep, Concurrency, DelayStep, LoopStep, Retry
@@ -96,7 +96,7 @@ async def test_a_full_house_names_the_guests_one_knows(world: World) -> None:
         "All 3 slots are taken: 1 by executions that you see, 2 by those of other accounts."
     )
     assert [line.execution_id for line in found[1:-1]] == mine
-    everything = (await explain_execution(services, None, late)).lines
+    everything = (await explain_execution(services, OPERATOR, late)).lines
     assert len([line for line in everything if line.execution_id]) == 3
 
 

@@ -4,7 +4,7 @@ import pytest
 from attrs import evolve
 
 from wfcore.errors import Forbidden, NotFound
-from wfcore.model.access import Permission, Principal
+from wfcore.model.access import OPERATOR, Permission, Principal
 from wfcore.model.event import AuditEntry
 from wfcore.model.execution import ExecutionStatus as S
 from wfcore.model.notice import Notice, NoticeKind
@@ -33,7 +33,7 @@ async def fire(world: World, how: str = "fails") -> None:
     await sweeping.sweep(world.services)
     lease, _ = await world.take()
     if how == "cancelled":
-        await executions.cancel_execution(world.services, None, lease.execution_id)
+        await executions.cancel_execution(world.services, OPERATOR, lease.execution_id)
         return
     end = StepEnd() if how == "completes" else StepEnd(error="no disk", permanent=True)
     await worker.complete_step(world.services, lease, "one", end)
@@ -176,7 +176,9 @@ async def test_account_and_server_are_told_of_every_failure(world: World) -> Non
     )
     world = evolve(world, services=evolve(world.services, policy=policy))
     ann, _ = await nightly(world, HOURLY, notify_on_failure=("ops",))
-    await accounts.set_account(world.services, ann.account.id, failure_channels=["mail", "ops"])
+    await accounts.set_account(
+        world.services, OPERATOR, ann.account.id, failure_channels=["mail", "ops"]
+    )
     await fire(world)
     found = await told(world, NoticeKind.EXECUTION_FAILED)
     assert sorted((one.channel, one.to) for one in found) == [

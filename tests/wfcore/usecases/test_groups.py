@@ -6,7 +6,7 @@ import pytest
 from attrs import evolve
 
 from wfcore.errors import Conflict, InvalidDefinition, InvalidInput, NotFound
-from wfcore.model.access import Principal, SignOnTerms
+from wfcore.model.access import OPERATOR, Principal, SignOnTerms
 from wfcore.model.approval import Approval
 from wfcore.model.execution import ExecutionStatus
 from wfcore.model.review import Escalation, Stage
@@ -31,7 +31,7 @@ from .test_people_asked import ANN, BOB, EVE, WHO, opened
 
 
 async def finance(world: World, *members: str) -> None:
-    await create_group(world.services, "finance", members)
+    await create_group(world.services, OPERATOR, "finance", members)
 
 
 async def test_a_group_of_the_server_stands_for_its_members(world: World) -> None:
@@ -41,7 +41,7 @@ async def test_a_group_of_the_server_stands_for_its_members(world: World) -> Non
     first = await opened(world, ann, approvers=("group:finance",))
     assert isinstance(first, Approval)
     assert first.approvers == (BOB, EVE)
-    await change_group(world.services, "finance", [ANN], [BOB])
+    await change_group(world.services, OPERATOR, "finance", [ANN], [BOB])
     late = Escalation(DurationMs(HOUR), ("group:finance",))
     second = await opened(world, ann, stages=(Stage(("group:finance",), 2),), escalate=late)
     assert isinstance(second, Approval)
@@ -57,8 +57,8 @@ async def test_members_are_those_at_the_opening(world: World) -> None:
     await finance(world, BOB)
     flow = await world.workflow(ann, review((), approvers=("group:finance",)))
     run_id = await world.start(ann, flow)
-    await change_group(world.services, "finance", [EVE], [BOB])
-    (found,) = await approvals_of(world.services, None, run_id)
+    await change_group(world.services, OPERATOR, "finance", [EVE], [BOB])
+    (found,) = await approvals_of(world.services, OPERATOR, run_id)
     assert found.approvers == (BOB,)
 
 
@@ -120,20 +120,22 @@ async def test_members_are_addresses_each_once(world: World) -> None:
     ann = await world.account(ANN)
     await finance(world, "ANN@example.org", ann.account.id, "x@Bücher.example")
     assert await list_groups(world.services) == {"finance": (ANN, "x@xn--bcher-kva.example")}
-    assert await change_group(world.services, "finance", (), [ann.account.id]) == (
+    assert await change_group(world.services, OPERATOR, "finance", (), [ann.account.id]) == (
         "x@xn--bcher-kva.example",
     )
     for name in ("nobody", "acc_nothing", "ann@example.org(x)"):
         with pytest.raises(InvalidInput, match=r"add\[0\]"):
-            await change_group(world.services, "finance", [name])
+            await change_group(world.services, OPERATOR, "finance", [name])
     for name in ("", " a", "a/b", "a:b", "x" * 65, "-a"):
         with pytest.raises(InvalidInput, match="name"):
-            await create_group(world.services, name)
+            await create_group(world.services, OPERATOR, name)
     with pytest.raises(Conflict):
-        await create_group(world.services, "finance")
-    for change in (change_group, delete_group, read_group):
+        await create_group(world.services, OPERATOR, "finance")
+    for change in (change_group, delete_group):
         with pytest.raises(NotFound):
-            await change(world.services, "legal")
+            await change(world.services, OPERATOR, "legal")
+    with pytest.raises(NotFound):
+        await read_group(world.services, "legal")
 
 
 async def test_a_group_in_use_is_not_deleted(world: World) -> None:
@@ -145,13 +147,13 @@ async def test_a_group_in_use_is_not_deleted(world: World) -> None:
     assert report.uses == {flow: "flow"}
     assert [(email, one and one.id) for email, one in report.members] == [(ANN, ann.account.id)]
     with pytest.raises(Conflict, match="flow"):
-        await delete_group(world.services, "finance")
+        await delete_group(world.services, OPERATOR, "finance")
     run_id = await world.start(ann, flow)
     await world.workflow(ann, review((), approvers=(ANN,)))
     with pytest.raises(Conflict, match="flow"):
-        await delete_group(world.services, "finance")
+        await delete_group(world.services, OPERATOR, "finance")
     await executions.cancel_execution(world.services, ann, run_id)
-    await delete_group(world.services, "finance")
+    await delete_group(world.services, OPERATOR, "finance")
     assert await list_groups(world.services) == {}
     await delete_workflow(world.services, flow)
 
@@ -159,10 +161,10 @@ async def test_a_group_in_use_is_not_deleted(world: World) -> None:
 async def test_who_changed_a_group_is_in_the_audit_log(world: World) -> None:
     """Every change of a group is one entry with its members; no change, no entry. AL-1, AP-49."""
     ann = await world.account(ANN)
-    await create_group(world.services, "finance", [BOB], who=ann)
-    await change_group(world.services, "finance", [EVE], [BOB], who=ann)
-    await change_group(world.services, "finance", [EVE], [BOB], who=ann)
-    await delete_group(world.services, "finance", who=ann)
+    await create_group(world.services, ann, "finance", [BOB])
+    await change_group(world.services, ann, "finance", [EVE], [BOB])
+    await change_group(world.services, ann, "finance", [EVE], [BOB])
+    await delete_group(world.services, ann, "finance")
     entries = await read_audit(world.services, EpochMs(0), None, 100)
     found = [(one.event, one.details) for one in entries if one.target == "finance"]
     assert found == [
@@ -177,7 +179,9 @@ async def test_changes_at_the_same_moment_are_all_kept(world: World) -> None:
     """Of many changes at once none is lost. AP-49, ST-1."""
     await finance(world)
     people = [f"p{n}@example.org" for n in range(12)]
-    await asyncio.gather(*(change_group(world.services, "finance", [one]) for one in people))
+    await asyncio.gather(
+        *(change_group(world.services, OPERATOR, "finance", [one]) for one in people)
+    )
     assert sorted((await list_groups(world.services))["finance"]) == sorted(people)
 
 
@@ -210,7 +214,7 @@ async def test_sizes_are_bounded(world: World) -> None:
     full = [f"p{n}@example.org" for n in range(MAX_GROUP_MEMBERS)]
     await finance(world, *full)
     with pytest.raises(InvalidInput, match="at most"):
-        await change_group(world.services, "finance", [ANN])
+        await change_group(world.services, OPERATOR, "finance", [ANN])
 
 
 async def test_an_owner_applies_the_same_definition_with_either_group(world: World) -> None:
@@ -220,5 +224,5 @@ async def test_an_owner_applies_the_same_definition_with_either_group(world: Wor
         who: Principal = await world.account(email)
         flow = await world.workflow(who, review((), approvers=("group:finance",)))
         run_id = await world.start(who, flow)
-        run = await executions.read_execution(world.services, None, run_id)
+        run = await executions.read_execution(world.services, OPERATOR, run_id)
         assert run.status is ExecutionStatus.AWAITING_APPROVAL

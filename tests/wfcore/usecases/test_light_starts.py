@@ -7,6 +7,7 @@ from attrs import evolve
 
 from tests.support.postgres_server import emptied
 from wfcore.errors import StoreUnavailable
+from wfcore.model.access import OPERATOR
 from wfcore.model.event import Event
 from wfcore.model.execution import Execution, TriggerSource
 from wfcore.model.execution import ExecutionStatus as S
@@ -152,7 +153,7 @@ async def test_a_backfill_does_too(world: World) -> None:
     flow = await world.workflow(ann, data("a", 1), triggers=(HOURLY,))
     trigger = (await shown(world, flow)).trigger
     period = EpochMs(NEXT_HOUR - 5 * HOUR), EpochMs(NEXT_HOUR - 2 * HOUR)
-    await backfill(world.services, None, trigger.id, *period)
+    await backfill(world.services, OPERATOR, trigger.id, *period)
     one = (await shown(world, flow)).trigger
     assert [run.status for run in await runs_of(world, flow)] == [S.COMPLETED] * 3
     assert (one.runs, one.last_result) == (3, S.COMPLETED)

@@ -6,7 +6,7 @@ import pytest
 from attrs import evolve
 
 from wfcore.errors import InvalidDefinition
-from wfcore.model.access import AccountStatus, Principal, Tier, Window
+from wfcore.model.access import OPERATOR, AccountStatus, Principal, Tier, Window
 from wfcore.model.execution import Execution, ExecutionStatus, StepResult, StepStatus
 from wfcore.model.json import JsonObject
 from wfcore.model.notice import Notice, NoticeStatus
@@ -57,7 +57,7 @@ async def begun(
 
 
 async def read(world: World, run_id: str) -> Execution:
-    return await executions.read_execution(world.services, None, run_id)
+    return await executions.read_execution(world.services, OPERATOR, run_id)
 
 
 async def step(world: World, run_id: str, name: str = "tell") -> StepResult:
@@ -209,7 +209,9 @@ async def test_recipients_from_data_are_judged_before_anything_goes_out(
 ) -> None:
     """ML-2: one that is not admitted fails the step, and nobody gets the mail."""
     gone = await posting.account("gone@example.org")
-    await accounts.set_account(posting.services, gone.account.id, status=AccountStatus.LOCKED)
+    await accounts.set_account(
+        posting.services, OPERATOR, gone.account.id, status=AccountStatus.LOCKED
+    )
     to = Variable("to", has_default=True, default=given)  # type: ignore[arg-type]
     _, run_id = await begun(posting, mail(("{{ variables.to }}",)), to=_typed(to))
     await posting.take()

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 import pytest
 
 from wfcore.errors import InvalidDefinition, InvalidInput, NotFound
-from wfcore.model.access import Permission
+from wfcore.model.access import OPERATOR, Permission
 from wfcore.model.execution import ExecutionStatus, RefusedFile
 from wfcore.model.workflow import Definition, Retry
 from wfcore.ports.runtime import LeftFile, StepEnd
@@ -32,7 +32,7 @@ async def test_only_steps_that_list_a_secret_get_it(world: World) -> None:
     """Under its name in the environment, and nowhere else: not in the context of any step. SC-6."""
     ann = await world.account()
     for name, value in (("TOKEN", TOKEN), ("OTHER", "other")):
-        await accounts.set_secret(world.services, ann.account.id, name, value)
+        await accounts.set_secret(world.services, OPERATOR, ann.account.id, name, value)
     workflow = await world.workflow(ann, code("a", secrets=("TOKEN",)), code("b"))
     await world.start(ann, workflow)
     lease, (first,) = await world.take()
@@ -47,7 +47,7 @@ async def test_only_steps_that_list_a_secret_get_it(world: World) -> None:
 async def test_what_comes_out_of_the_step_is_masked_before_it_is_stored(world: World) -> None:
     """Output, error, lines and names of files; no later step can read it there. SC-6."""
     ann = await world.account()
-    await accounts.set_secret(world.services, ann.account.id, "TOKEN", TOKEN)
+    await accounts.set_secret(world.services, OPERATOR, ann.account.id, "TOKEN", TOKEN)
     failing = code("a", secrets=("TOKEN",), continue_on_error=True)
     workflow = await world.workflow(ann, failing, code("b", secrets=("TOKEN",)), code("c"))
     id = await world.start(ann, workflow)
@@ -56,7 +56,7 @@ async def test_what_comes_out_of_the_step_is_masked_before_it_is_stored(world: W
     end = StepEnd(error=f"401 for {TOKEN}", files=(file,), refused=(RefusedFile(TOKEN, "link"),))
     lines = f"{TOKEN}\n{json.dumps(TOKEN)}"
     await worker.log_lines(world.services, lease, "a", "stdout", lines, job.hidden)
-    await accounts.set_secret(world.services, ann.account.id, "TOKEN", "another value")
+    await accounts.set_secret(world.services, OPERATOR, ann.account.id, "TOKEN", "another value")
     work = await worker.complete_step(world.services, lease, "a", end, hidden=job.hidden)
     (job,) = work.jobs
     assert given(job.environment) == {"WF_SECRET_TOKEN": "another value"}
@@ -66,7 +66,7 @@ async def test_what_comes_out_of_the_step_is_masked_before_it_is_stored(world: W
     )
     (last,) = work.jobs
     assert "another value" not in json.dumps(last.context)
-    run, events = await read_events(world.services, None, id, 0)
+    run, events = await read_events(world.services, OPERATOR, id, 0)
     shown = repr((run, events))
     assert "401 for ***" in shown
     assert run.step_results["b"].output == {"said": ["x ***"]}
@@ -78,7 +78,7 @@ async def test_the_owner_of_the_workflow_gives_its_secrets(world: World) -> None
     """Also where somebody else starts it, who has a secret of that name, too. SC-6."""
     ann, bob = await world.account(), await world.account("bob@example.org")
     for who, value in ((ann, "of ann"), (bob, "of bob")):
-        await accounts.set_secret(world.services, who.account.id, "TOKEN", value)
+        await accounts.set_secret(world.services, OPERATOR, who.account.id, "TOKEN", value)
     workflow = await world.workflow(ann, code("a", secrets=("TOKEN",)))
     await workflows.share_workflow(world.services, workflow, bob.account.id, Permission.EXECUTE)
     await world.start(bob, workflow)
@@ -102,7 +102,7 @@ async def test_who_edits_for_the_owner_adds_none_of_the_owners_secrets(world: Wo
     """What the workflow lists already stays usable in any step; the owner may add more. SC-8."""
     ann, bob = await world.account(), await world.account("bob@example.org")
     for name in ("TOKEN", "PAYROLL"):
-        await accounts.set_secret(world.services, ann.account.id, name, TOKEN)
+        await accounts.set_secret(world.services, OPERATOR, ann.account.id, name, TOKEN)
     id = await world.workflow(ann, code("a", secrets=("TOKEN",)))
     await workflows.share_workflow(world.services, id, bob.account.id, Permission.EDIT)
     more = Definition(name="flow", steps=(code("a"), code("b", secrets=("TOKEN", "PAYROLL"))))
@@ -118,13 +118,13 @@ async def test_who_edits_for_the_owner_adds_none_of_the_owners_secrets(world: Wo
 async def test_a_step_whose_secret_is_gone_fails_at_once(world: World) -> None:
     """Not tried again, and its error says what to type. SC-7."""
     ann = await world.account()
-    await accounts.set_secret(world.services, ann.account.id, "TOKEN", TOKEN)
+    await accounts.set_secret(world.services, OPERATOR, ann.account.id, "TOKEN", TOKEN)
     step = code("a", secrets=("TOKEN",), retry=Retry(5))
     id = await world.start(ann, await world.workflow(ann, step))
-    await accounts.delete_secret(world.services, ann.account.id, "TOKEN")
+    await accounts.delete_secret(world.services, OPERATOR, ann.account.id, "TOKEN")
     _, jobs = await world.take()
     assert jobs == ()
-    run = await read_execution(world.services, None, id)
+    run = await read_execution(world.services, OPERATOR, id)
     assert run.status is ExecutionStatus.FAILED
     assert "secrets: TOKEN is not set; wfcore secret set TOKEN" in (run.error or "")
     assert run.step_results["a"].attempts == 1
@@ -134,14 +134,14 @@ async def test_secrets_are_set_listed_and_deleted(world: World) -> None:
     """By name; the audit log says who did what with which name, and no value. SC-4, SC-5."""
     services, ann = world.services, (await world.account()).account
     for name, value in (("B", "first"), ("A", TOKEN), ("B", "second-value")):
-        await accounts.set_secret(services, ann.id, name, value)
+        await accounts.set_secret(services, OPERATOR, ann.id, name, value)
     found = await accounts.list_secrets(services, ann.id)
     assert [(one.name, one.value) for one in found] == [("A", TOKEN), ("B", "second-value")]
     assert "t0ken" not in repr(found)
-    await accounts.delete_secret(services, ann.id, "A")
+    await accounts.delete_secret(services, OPERATOR, ann.id, "A")
     for id, name in ((ann.id, "A"), ("acc_none", "B")):
         with pytest.raises(NotFound):
-            await accounts.delete_secret(services, id, name)
+            await accounts.delete_secret(services, OPERATOR, id, name)
     with pytest.raises(NotFound):
         await accounts.list_secrets(services, "acc_none")
     entries = await read_audit(services, EpochMs(0), None, 100)
@@ -173,7 +173,7 @@ async def test_what_can_be_no_secret_is_refused(
     """The refusal names the field, and never the value. SC-5."""
     ann = (await world.account()).account
     with pytest.raises(InvalidInput) as refusal:
-        await accounts.set_secret(world.services, ann.id, name, value)
+        await accounts.set_secret(world.services, OPERATOR, ann.id, name, value)
     assert refusal.value.field == field
     assert await accounts.list_secrets(world.services, ann.id) == ()
 
@@ -182,7 +182,9 @@ async def test_an_account_has_a_bounded_number_of_secrets(world: World) -> None:
     """The longest value fits; one name more does not, but another value for one does. SC-5."""
     ann = (await world.account()).account
     for number in range(SECRETS_PER_ACCOUNT):
-        await accounts.set_secret(world.services, ann.id, f"S{number}", "x" * SECRET_BYTES)
+        await accounts.set_secret(
+            world.services, OPERATOR, ann.id, f"S{number}", "x" * SECRET_BYTES
+        )
     with pytest.raises(InvalidInput, match=r"^name: an account has at most 50 secrets$"):
-        await accounts.set_secret(world.services, ann.id, "MORE", "x")
-    await accounts.set_secret(world.services, ann.id, "S0", "y")
+        await accounts.set_secret(world.services, OPERATOR, ann.id, "MORE", "x")
+    await accounts.set_secret(world.services, OPERATOR, ann.id, "S0", "y")

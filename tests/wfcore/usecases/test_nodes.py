@@ -4,6 +4,7 @@ import pytest
 from attrs import evolve
 
 from wfcore.errors import NotFound
+from wfcore.model.access import OPERATOR
 from wfcore.model.node import Node
 from wfcore.time import HOUR, EpochMs
 from wfcore.usecases.audit.auditing import read_audit
@@ -43,7 +44,7 @@ async def test_an_announcement_keeps_what_an_operator_asked_for(world: World) ->
     """A node learns by it that it drains, until it is told to go on; both are on record."""
     await announce_node(world.services, node("first"))
     for draining in (True, False):
-        await drain_node(world.services, None, "first", draining)
+        await drain_node(world.services, OPERATOR, "first", draining)
         assert (await announce_node(world.services, node("first"))).draining is draining
     said = [one.event for one in await read_audit(world.services, EpochMs(0), None, 99)]
     assert said == ["node.drain", "node.resume"]
@@ -55,9 +56,9 @@ async def test_each_server_is_known_with_its_state(world: World) -> None:
     api = evolve(node("api"), places=0, able=(), address="127.0.0.1:8000")
     for one in (api, node("works"), node("drains")):
         await announce_node(world.services, one)
-    await drain_node(world.services, None, "drains")
+    await drain_node(world.services, OPERATOR, "drains")
     with pytest.raises(NotFound):
-        await drain_node(world.services, None, "api")
+        await drain_node(world.services, OPERATOR, "api")
     assert [one.id for one in await list_nodes(world.services)] == ["drains", "works"]
     states = {"api": "serving", "drains": "draining", "works": "taking"}
     assert {one.id: state for one, state in await known_nodes(world.services)} == states
@@ -72,9 +73,9 @@ async def test_a_node_that_is_gone_is_told_nothing(world: World) -> None:
     await announce_node(world.services, node("first"))
     world.clock.advance(NODE_LEASE_MS)
     assert [one.id for one in await list_nodes(world.services)] == ["first"]
-    await drain_node(world.services, None, "first")
+    await drain_node(world.services, OPERATOR, "first")
     world.clock.advance(1)
     assert not await list_nodes(world.services)
     for id in ("first", "nobody"):
         with pytest.raises(NotFound):
-            await drain_node(world.services, None, id)
+            await drain_node(world.services, OPERATOR, id)

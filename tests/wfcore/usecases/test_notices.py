@@ -3,7 +3,7 @@
 import pytest
 from attrs import evolve
 
-from wfcore.model.access import AccountStatus, Permission, Principal, Tier, Window
+from wfcore.model.access import OPERATOR, AccountStatus, Permission, Principal, Tier, Window
 from wfcore.model.approval import Approval, DecisionSource
 from wfcore.model.json import Json
 from wfcore.model.notice import Notice, NoticeKind, NoticeStatus
@@ -185,7 +185,7 @@ async def test_the_language_is_the_recipients(told: World) -> None:
     """An account's own, or the server's."""
     await ensured(told, BOB)
     bob = await accounts.find_account(told.services, BOB)
-    await accounts.set_account(told.services, bob.id, language="de")
+    await accounts.set_account(told.services, OPERATOR, bob.id, language="de")
     await asked(told, approvers=(BOB, EVE))
     assert {one.to: one.language for one in await send(told, NotedNotifier())} == {
         BOB: "de",
@@ -214,10 +214,10 @@ async def test_a_blocked_account_is_told_nothing(told: World) -> None:
     """Neither when the fact is written nor when it is sent."""
     bob, eve = await ensured(told, BOB), await ensured(told, EVE)
     disabled = AccountStatus.DISABLED
-    await accounts.set_account(told.services, eve.account.id, status=disabled)
+    await accounts.set_account(told.services, OPERATOR, eve.account.id, status=disabled)
     await asked(told, approvers=(bob.account.id, eve.account.id))
     assert {to for _, _, to in await addresses(told)} == {BOB}
-    await accounts.set_account(told.services, bob.account.id, status=disabled)
+    await accounts.set_account(told.services, OPERATOR, bob.account.id, status=disabled)
     assert await send(told, NotedNotifier()) == []
 
 
@@ -298,7 +298,7 @@ async def test_a_downgrade_tells_which_webhooks_it_disabled(told: World) -> None
     workflow = await told.workflow(ann, code("one"))
     new = NewWebhook(workflow, "orders", makes_secret=True)
     webhook = await create_webhook(told.services, ann, new)
-    await accounts.set_account(told.services, ann.account.id, plan=Tier.FREE)
+    await accounts.set_account(told.services, OPERATOR, ann.account.id, plan=Tier.FREE)
     (message,) = await send(told, NotedNotifier())
     (line,) = message.lines
     assert (message.to, line.kind) == (ANN, NoticeKind.WEBHOOK_DISABLED)
@@ -389,7 +389,7 @@ async def test_a_trigger_that_starts_nothing_is_told_once(told: World) -> None:
     ann = await ensured(told, ANN)
     cron = Schedule("*/5 * * * *", "UTC")
     await told.workflow(ann, code("one"), triggers=(cron,))
-    await accounts.set_account(told.services, ann.account.id, plan=Tier.FREE)
+    await accounts.set_account(told.services, OPERATOR, ann.account.id, plan=Tier.FREE)
     for _ in range(3):
         told.clock.advance(5 * MINUTE)
         await sweep(told.services)

@@ -6,7 +6,7 @@ import pytest
 from attrs import evolve
 
 from wfcore.errors import Stale, StoreUnavailable
-from wfcore.model.access import Tier
+from wfcore.model.access import OPERATOR, Tier
 from wfcore.model.approval import Approval
 from wfcore.model.event import EventKind
 from wfcore.model.notice import NoticeKind, NoticeStatus
@@ -87,7 +87,7 @@ async def test_after_the_fifth_attempt_it_is_given_up(told: World) -> None:
     assert event.data["to"] == BOB
     from wfcore.usecases.notices.managing import retry_notice
 
-    await retry_notice(told.services, None, one.id)
+    await retry_notice(told.services, OPERATOR, one.id)
     assert [m.id for m in await send(told, notifier)] == [one.id]
 
 

@@ -3,6 +3,7 @@
 import pytest
 from attrs import evolve
 
+from wfcore.model.access import OPERATOR
 from wfcore.model.notice import NoticeKind, NoticeStatus
 from wfcore.testing import builders as make
 from wfcore.testing.contracts.keeping import keep
@@ -62,7 +63,7 @@ async def test_nothing_is_told_once_somebody_can_run_it(told: World, before: boo
 
 async def test_what_ended_or_waits_for_a_place_is_not_told(told: World) -> None:
     """NT-9: an execution that was cancelled, and one that is only queued."""
-    await cancel_execution(told.services, None, await waiting(told))
+    await cancel_execution(told.services, OPERATOR, await waiting(told))
     ann = await ensured(told, ANN)
     await told.start(ann, await told.workflow(ann, code("one"), name="other"))
     told.clock.advance(HOUR)

@@ -6,7 +6,7 @@ import pytest
 from attrs import evolve
 
 from wfcore.errors import InvalidDefinition, InvalidInput
-from wfcore.model.access import AccountStatus, Permission, Principal
+from wfcore.model.access import OPERATOR, AccountStatus, Permission, Principal
 from wfcore.model.approval import Approval, DecisionSource
 from wfcore.model.execution import ExecutionStatus
 from wfcore.model.review import Escalation, Stage
@@ -37,10 +37,10 @@ async def opened(
         name=f"flow {hash((str(step), str(who)))}",
     )
     run_id = (await starting.start_execution(world.services, ann, flow, {"who": who})).execution_id
-    run = await executions.read_execution(world.services, None, run_id)
+    run = await executions.read_execution(world.services, OPERATOR, run_id)
     if run.status is ExecutionStatus.FAILED:
         return run.error or ""
-    return (await approvals.approvals_of(world.services, None, run_id))[0]
+    return (await approvals.approvals_of(world.services, OPERATOR, run_id))[0]
 
 
 def trusting(world: World, *outsiders: str) -> World:
@@ -105,7 +105,9 @@ async def test_what_the_author_wrote_is_their_word(world: World) -> None:
     found = await opened(world, ann, approvers=(EVE, BOB))
     assert isinstance(found, Approval)
     assert found.approvers == (EVE, BOB)
-    await accounts.set_account(world.services, bob.account.id, status=AccountStatus.DISABLED)
+    await accounts.set_account(
+        world.services, OPERATOR, bob.account.id, status=AccountStatus.DISABLED
+    )
     for step in ({"approvers": (BOB,)}, {"approvers": WHO}):
         lost = await opened(world, ann, BOB, **step)
         assert isinstance(lost, str)
@@ -140,10 +142,10 @@ async def test_who_may_edit_is_counted_without_names(world: World) -> None:
     """Without approvers a quorum needs enough owners and accounts with EDIT. AP-10, AP-42."""
     ann, bob = await world.account(ANN), await world.account(BOB)
     flow = await world.workflow(ann, review((), required_approvals=2))
-    first = await executions.read_execution(world.services, None, await world.start(ann, flow))
+    first = await executions.read_execution(world.services, OPERATOR, await world.start(ann, flow))
     assert first.status is ExecutionStatus.FAILED
     await workflows.share_workflow(world.services, flow, bob.account.id, Permission.EDIT)
-    second = await executions.read_execution(world.services, None, await world.start(ann, flow))
+    second = await executions.read_execution(world.services, OPERATOR, await world.start(ann, flow))
     assert second.status is ExecutionStatus.AWAITING_APPROVAL
 
 

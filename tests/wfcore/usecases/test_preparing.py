@@ -4,6 +4,7 @@ import pytest
 from attrs import evolve
 
 from wfcore.errors import InvalidDefinition
+from wfcore.model.access import OPERATOR
 from wfcore.model.page import PageRequest
 from wfcore.model.workflow import CodeStep, Language, LoopStep, Needs
 from wfcore.testing import builders as make
@@ -57,7 +58,7 @@ async def test_what_cannot_be_installed_keeps_the_definition_out(
         ("steps[0].requirements", "there is no nowhere==1"),
         ("steps[2].requirements", "there is no nowhere==2"),
     ]
-    found = await workflows.list_workflows(bringing.services, None, PageRequest())
+    found = await workflows.list_workflows(bringing.services, OPERATOR, PageRequest())
     assert found.total == 0
     noted.missing = ()
     await bringing.workflow(ann, *steps)
@@ -72,7 +73,7 @@ async def test_applying_again_brings_back_what_is_gone(
     noted.idle.clear()
     await bringing.workflow(ann, python("a", "one==1"))
     assert noted.find(ONE) is not None
-    defined = await workflows.read_workflow(bringing.services, None, id)
+    defined = await workflows.read_workflow(bringing.services, OPERATOR, id)
     assert defined.workflow.revision == 1
 
 
@@ -108,7 +109,7 @@ async def test_packages_stay_while_somebody_needs_them(
 
 async def locks(world: World, id: str) -> list[str | None]:
     """The locks of a workflow's steps as they are now."""
-    defined = await workflows.read_workflow(world.services, None, id)
+    defined = await workflows.read_workflow(world.services, OPERATOR, id)
     return [step.lock for step in defined.definition.walk() if isinstance(step, CodeStep)]
 
 
@@ -125,7 +126,7 @@ async def test_what_packages_were_resolved_to_is_kept_with_the_definition(
     assert await locks(bringing, id) == ["release 1", "release 1"]
     noted.release = 2
     assert await bringing.workflow(ann, python("a", "one==1"), loop) == id
-    assert (await workflows.read_workflow(bringing.services, None, id)).workflow.revision == 1
+    assert (await workflows.read_workflow(bringing.services, OPERATOR, id)).workflow.revision == 1
     await bringing.workflow(ann, python("a", "one==1"), python("new", "two==1"))
     assert await locks(bringing, id) == ["release 1", "release 2"]
 

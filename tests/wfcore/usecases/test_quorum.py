@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from wfcore.errors import AlreadyDecided, Forbidden, ItemsChanged
-from wfcore.model.access import Principal
+from wfcore.model.access import OPERATOR, Principal
 from wfcore.model.approval import Approval, ApprovalStatus, DecisionSource
 from wfcore.model.event import EventKind
 from wfcore.model.execution import ExecutionStatus
@@ -31,7 +31,7 @@ class Board:
     async def decide(
         self, name: str | None, decision: Approve | Reject | None = None, **more: object
     ) -> Approval:
-        who = self.people[name] if name else None
+        who = self.people[name] if name else OPERATOR
         asked = Decide(
             self.approval.id,
             decision or Approve(),
@@ -41,15 +41,15 @@ class Board:
         return await deciding.decide_approval(self.world.services, who, asked)
 
     async def now(self) -> Approval:
-        return await approvals.read_approval(self.world.services, None, self.approval.id)
+        return await approvals.read_approval(self.world.services, OPERATOR, self.approval.id)
 
     async def status(self) -> ExecutionStatus:
         run_id = self.approval.execution_id
-        return (await executions.read_execution(self.world.services, None, run_id)).status
+        return (await executions.read_execution(self.world.services, OPERATOR, run_id)).status
 
     async def told(self) -> list[tuple[EventKind, object]]:
         _, events = await executions.read_events(
-            self.world.services, None, self.approval.execution_id, 0
+            self.world.services, OPERATOR, self.approval.execution_id, 0
         )
         return [(one.kind, one.data) for one in events if one.kind.value.startswith("approval.")]
 
@@ -60,7 +60,7 @@ async def board(world: World, required: int = 2, **step: object) -> Board:
     asks = review(ROWS, required_approvals=required, approvers=named, **step)
     run_id = await world.start(people["ann"], await world.workflow(people["ann"], asks, code("z")))
     await world.take()
-    (approval,) = await approvals.approvals_of(world.services, None, run_id)
+    (approval,) = await approvals.approvals_of(world.services, OPERATOR, run_id)
     return Board(world, people, approval)
 
 
@@ -191,11 +191,11 @@ async def test_who_started_it_does_not_approve_it(world: World, required: int) -
 async def board_of_two(world: World, seats: Board) -> Approval:
     """Ann starts the same again and rejects it herself."""
     ann = seats.people["ann"]
-    run = await executions.read_execution(world.services, None, seats.approval.execution_id)
+    run = await executions.read_execution(world.services, OPERATOR, seats.approval.execution_id)
     await world.take()
     run_id = await world.start(ann, run.workflow_id)
     await world.take()
-    (approval,) = await approvals.approvals_of(world.services, None, run_id)
+    (approval,) = await approvals.approvals_of(world.services, OPERATOR, run_id)
     return await Board(world, seats.people, approval).decide("ann", Reject())
 
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from wfcore.errors import AlreadyDecided, AlreadyFinished, Conflict, LeaseLost, Stale
-from wfcore.model.access import Principal
+from wfcore.model.access import OPERATOR, Principal
 from wfcore.model.approval import Approval, DecisionSource
 from wfcore.model.event import EventKind
 from wfcore.model.execution import Execution, ExecutionStatus, TriggerSource
@@ -101,7 +101,7 @@ async def test_a_timeout_that_meets_an_interruption_starts_nothing(world: World,
     await world.take("dead")
     world.clock.advance(2 * MINUTE)
     await race(turns, world.take("alive"), sweeping.sweep(world.services))
-    _, events = await executions.read_events(world.services, None, ids[1], 0)
+    _, events = await executions.read_events(world.services, OPERATOR, ids[1], 0)
     was_lost = EventKind.EXECUTION_INTERRUPTED in [event.kind for event in events]
     world.clock.advance(2 * SECOND)
     assert len(await worker.claim(world.services, "alive", 9)) == (not was_lost)

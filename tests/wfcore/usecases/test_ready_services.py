@@ -28,6 +28,7 @@ from wfcore import (
 from wfcore.accounts import list_accounts
 from wfcore.errors import NotReady
 from wfcore.memory import MemoryStore
+from wfcore.model.access import OPERATOR
 from wfcore.model.execution import ExecutionStatus
 from wfcore.model.page import PageRequest
 from wfcore.ports.runtime import Job, Say, StepEnd
@@ -85,7 +86,7 @@ async def test_on_sqlite_what_was_accepted_is_done_later(tmp_path: Path) -> None
         wfcore.on_sqlite(tmp_path / "orders") as others,
         Engine(services, FunctionRunner(greet)),
     ):
-        run = await wait_for_rest(others, None, started.execution_id, LONG_MS)
+        run = await wait_for_rest(others, OPERATOR, started.execution_id, LONG_MS)
         assert run.output == "Hello you"
         assert (await ensure_account(others, "Ann@example.org")).id == ann.account.id
         assert (await list_accounts(services, PageRequest())).total == 1
@@ -137,7 +138,7 @@ async def test_what_one_step_lacks_is_no_shortage_of_the_machine() -> None:
     hello = await apply_workflow(services, ann.account.id, HELLO)
     async with Engine(services, Runner()) as engine:
         run_id = (await start_execution(services, ann, hello.id, {})).execution_id
-        run = await wait_for_rest(services, None, run_id, LONG_MS)
+        run = await wait_for_rest(services, OPERATOR, run_id, LONG_MS)
     assert run.step_results["greet"].attempts == 1
     assert (run.status, engine.gauges()["wfcore_starts_short_total"]) == ("COMPLETED", 0)
 

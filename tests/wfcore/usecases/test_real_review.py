@@ -6,7 +6,7 @@ import pytest
 from attrs import evolve
 
 from wfcore.errors import InvalidInput, ItemsChanged, NoMoreRevisions, NotFound
-from wfcore.model.access import Principal
+from wfcore.model.access import OPERATOR, Principal, Unrestricted
 from wfcore.model.approval import Approval, ApprovalStatus, DecisionSource
 from wfcore.model.event import EventKind
 from wfcore.model.execution import Execution, RefusedFile, Usage
@@ -39,18 +39,18 @@ def left(name: str, sha256: str = "ab") -> LeftFile:
 
 
 async def only(world: World, run_id: str) -> Approval:
-    (found,) = await approvals.approvals_of(world.services, None, run_id)
+    (found,) = await approvals.approvals_of(world.services, OPERATOR, run_id)
     return found
 
 
 async def definition_in(world: World, run_id: str) -> Definition:
-    run = await executions.read_execution(world.services, None, run_id)
+    run = await executions.read_execution(world.services, OPERATOR, run_id)
     async with world.services.store.view() as view:
         return await definition_of(view, run.workflow_id, run.revision)
 
 
 async def decide(
-    world: World, who: Principal | None, id: str, decision: Choice, **more: object
+    world: World, who: Principal | Unrestricted, id: str, decision: Choice, **more: object
 ) -> Approval:
     asked = Decide(id, decision, DecisionSource.API, **more)  # type: ignore[arg-type]
     return await deciding.decide_approval(world.services, who, asked)
@@ -204,14 +204,14 @@ class Desk:
             jobs = await self.world.finish(lease, step, output, attempt=jobs[0].attempt)
 
     async def asked(self) -> Approval:
-        return (await approvals.approvals_of(self.world.services, None, self.run_id))[0]
+        return (await approvals.approvals_of(self.world.services, OPERATOR, self.run_id))[0]
 
     async def revise(self, comment: str = "shorter") -> Approval:
         one = await self.asked()
         return await decide(self.world, self.ann, one.id, Revise(), comment=comment)
 
     async def run(self) -> Execution:
-        return await executions.read_execution(self.world.services, None, self.run_id)
+        return await executions.read_execution(self.world.services, OPERATOR, self.run_id)
 
 
 async def desk(world: World, most: int = 3) -> Desk:
@@ -300,7 +300,7 @@ async def test_files_of_an_earlier_round_are_not_attached(world: World) -> None:
     for number in (1, 2):
         lease, _ = await world.take()
         await world.finish(lease, "draft", files=(left(f"{number}.pdf"),))
-        one = (await approvals.approvals_of(world.services, None, run_id))[0]
+        one = (await approvals.approvals_of(world.services, OPERATOR, run_id))[0]
         assert [file.name for file in one.attachments] == [f"{number}.pdf"]
         if number == 1:
             await decide(world, ann, one.id, Revise(), comment="again")
@@ -319,5 +319,5 @@ async def test_what_was_put_aside_is_stored_and_counted(world: World) -> None:
     assert run.put_aside["1/draft"].output == {"text": "a1"}
     await decide(world, at.ann, (await at.asked()).id, Reject())
     again = await redrive(world.services, at.ann, at.run_id)
-    kept = await executions.read_execution(world.services, None, again.execution_id)
+    kept = await executions.read_execution(world.services, OPERATOR, again.execution_id)
     assert kept.put_aside == run.put_aside

@@ -6,7 +6,7 @@ from io import BytesIO
 import pytest
 
 from wfcore.errors import Conflict, InvalidInput, NotFound
-from wfcore.model.access import Permission, Principal
+from wfcore.model.access import OPERATOR, Permission, Principal
 from wfcore.model.execution import StepStatus
 from wfcore.model.workflow import ChildStep, Step, Variable
 from wfcore.ports.runtime import LeftFile
@@ -187,7 +187,7 @@ async def test_a_kept_child_is_not_started_again(world: World) -> None:
 
 
 async def read(world: World, id: str):
-    return await executions.read_execution(world.services, None, id)
+    return await executions.read_execution(world.services, OPERATOR, id)
 
 
 async def test_a_start_like_an_execution_takes_its_inputs(world: World) -> None:

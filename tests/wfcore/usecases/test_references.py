@@ -4,6 +4,7 @@ import pytest
 
 from wfcore.effects import Outcome
 from wfcore.errors import InvalidInput, TemplateFailed
+from wfcore.model.access import OPERATOR
 from wfcore.model.json import Json, JsonObject
 from wfcore.model.page import PageRequest
 from wfcore.model.workflow import Variable, VariableType
@@ -21,7 +22,7 @@ VARIABLES["n"] = Variable("n", VariableType.NUMBER)
 
 
 async def reference(world: World, id: str) -> str | None:
-    return (await executions.read_execution(world.services, None, id)).reference
+    return (await executions.read_execution(world.services, OPERATOR, id)).reference
 
 
 @pytest.mark.parametrize(

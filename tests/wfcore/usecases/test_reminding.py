@@ -5,6 +5,7 @@ from pathlib import Path
 
 from attrs import evolve
 
+from wfcore.model.access import OPERATOR
 from wfcore.model.approval import DecisionSource
 from wfcore.model.event import Event, EventKind
 from wfcore.rules.approval.machine import Approve
@@ -28,7 +29,7 @@ async def asked(world: World, reminders: tuple[int, ...] = BEFORE) -> str:
 
 
 async def told(world: World, run_id: str) -> list[Event]:
-    _, events = await executions.read_events(world.services, None, run_id, 0)
+    _, events = await executions.read_events(world.services, OPERATOR, run_id, 0)
     return [event for event in events if event.kind is EventKind.APPROVAL_REMINDER]
 
 
@@ -72,10 +73,10 @@ async def test_many_are_told_in_one_sweep(world: World) -> None:
 async def test_nobody_is_reminded_of_what_is_over(world: World) -> None:
     """After a decision, a cancel or the expiry there is no reminder any more. AP-20."""
     decided, cancelled, expired = [await asked_again(world, n) for n in range(3)]
-    (approval,) = await approvals.approvals_of(world.services, None, decided)
+    (approval,) = await approvals.approvals_of(world.services, OPERATOR, decided)
     yes = Decide(approval.id, Approve(), DecisionSource.API)
-    await deciding.decide_approval(world.services, None, yes)
-    await executions.cancel_execution(world.services, None, cancelled)
+    await deciding.decide_approval(world.services, OPERATOR, yes)
+    await executions.cancel_execution(world.services, OPERATOR, cancelled)
     world.clock.advance(DAY)
     await sweeping.sweep(world.services)
     for run_id in (decided, cancelled, expired):

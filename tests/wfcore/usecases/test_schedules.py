@@ -7,7 +7,7 @@ import pytest
 from attrs import evolve
 
 from wfcore.errors import InvalidDefinition
-from wfcore.model.access import AccountStatus, Tier
+from wfcore.model.access import OPERATOR, AccountStatus, Tier
 from wfcore.model.execution import TriggerSource
 from wfcore.model.trigger import Chain, Missed, Refusal, Schedule, TriggerState
 from wfcore.time import DAY, HOUR, MINUTE, SECOND, EpochMs
@@ -105,7 +105,7 @@ async def test_a_little_late_is_on_time(world: World) -> None:
     to(world, NEXT_HOUR + 30 * SECOND)
     await sweeping.sweep(world.services)
     (run,) = await runs_of(world, flow)
-    _, (event,) = await executions.read_events(world.services, None, run.id, 0)
+    _, (event,) = await executions.read_events(world.services, OPERATOR, run.id, 0)
     assert event.data["scheduledFor"] == NEXT_HOUR
 
 
@@ -135,9 +135,9 @@ async def test_a_schedule_needs_a_plan(world: World) -> None:
     ann = await world.account(plan=Tier.FREE)
     with pytest.raises(InvalidDefinition, match="plan PRO"):
         await world.workflow(ann, code("a"), triggers=(HOURLY,))
-    await accounts.set_account(world.services, ann.account.id, plan=Tier.PRO)
+    await accounts.set_account(world.services, OPERATOR, ann.account.id, plan=Tier.PRO)
     flow = await world.workflow(ann, code("a"), triggers=(HOURLY,))
-    await accounts.set_account(world.services, ann.account.id, plan=Tier.FREE)
+    await accounts.set_account(world.services, OPERATOR, ann.account.id, plan=Tier.FREE)
     for number in range(3):
         to(world, NEXT_HOUR + number * HOUR)
         assert [one.refusal for one in await sweeping.sweep(world.services)] == ["PLAN_LIMIT"]
@@ -145,7 +145,7 @@ async def test_a_schedule_needs_a_plan(world: World) -> None:
     assert one.standing.state is TriggerState.BLOCKED
     assert "PRO" in (one.standing.why or "")
     assert [entry.reason for entry in await skipped(world)] == ["PLAN_LIMIT"]
-    await accounts.set_account(world.services, ann.account.id, plan=Tier.TEAM)
+    await accounts.set_account(world.services, OPERATOR, ann.account.id, plan=Tier.TEAM)
     to(world, NEXT_HOUR + 3 * HOUR)
     assert [one.refusal for one in await sweeping.sweep(world.services)] == [None]
     assert (await shown(world, flow)).standing.state is TriggerState.ACTIVE
@@ -168,7 +168,7 @@ async def test_a_blocked_account_starts_nothing(world: World, status: AccountSta
     triggers = (HOURLY, Chain("first", 10))
     await world.workflow(ann, code("b"), name="then", triggers=triggers)
     await complete(world, ann, first)
-    await accounts.set_account(world.services, ann.account.id, status=status)
+    await accounts.set_account(world.services, OPERATOR, ann.account.id, status=status)
     to(world, NEXT_HOUR)
     ends = await sweeping.sweep(world.services)
     assert [one.refusal for one in ends] == [Refusal.ACCOUNT_BLOCKED] * 2

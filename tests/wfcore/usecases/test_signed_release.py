@@ -18,7 +18,7 @@ from wfcore.errors import (
     NotFound,
     PasskeyNeeded,
 )
-from wfcore.model.access import ApiKey, Guest, Principal, Scope
+from wfcore.model.access import OPERATOR, ApiKey, Guest, Principal, Scope
 from wfcore.model.approval import Approval, ApprovalStatus, DecisionSource
 from wfcore.model.passkey import Assertion, Passkey
 from wfcore.model.workflow import Assurance
@@ -115,7 +115,7 @@ def deed(approval: Approval, choice: Choice | None = None, **more: Any) -> Decid
 
 
 async def now(world: World, approval: Approval) -> Approval:
-    return await approvals.read_approval(world.services, None, approval.id)
+    return await approvals.read_approval(world.services, OPERATOR, approval.id)
 
 
 async def refused(work: Any, *words: str) -> None:
@@ -152,7 +152,7 @@ async def test_without_a_passkey_nothing_is_released(signing: World) -> None:
     approval = await opened(signing, ann.who, approvers=("ann@example.org", "eva@example.org"))
     scopes = frozenset({Scope.APPROVAL_RESPOND})
     key = ApiKey("key_9", ann.who.account.id, "a key", scopes, "", approval.created_at)
-    for who in (evolve(ann.who, key=key), Guest("eva@example.org", approval.id), None):
+    for who in (evolve(ann.who, key=key), Guest("eva@example.org", approval.id), OPERATOR):
         with pytest.raises(PasskeyNeeded, match=f"{URL}/approvals/{approval.id}"):
             await deciding.decide_approval(signing.services, who, deed(approval))
     await refused(ann.decide(deed(approval)), "without a passkey")
@@ -253,7 +253,7 @@ async def test_a_removed_passkey_confirms_nothing(signing: World) -> None:
     after = await ann.approve(deed(one))
     asked = await ann.begin(deed(other))
     id = ann.key.credential_id
-    await passkeys.remove_passkey(signing.services, ann.who.account.id, id, UNKNOWN, ann.who)
+    await passkeys.remove_passkey(signing.services, ann.who, ann.who.account.id, id, UNKNOWN)
     await refused(ann.take(*ann.sign(asked)), "was removed")
     await refused(ann.begin(deed(other)), "no passkey")
     receipt = after.history[-1].receipt
@@ -406,7 +406,7 @@ async def test_changes_of_passkeys_are_in_the_audit_log(signing: World) -> None:
     approval = await opened(signing, ann.who)
     await refused(ann.take(*ann.sign(await ann.begin(deed(approval)), flags=0)))
     id = ann.key.credential_id
-    await passkeys.remove_passkey(signing.services, ann.who.account.id, id, UNKNOWN, ann.who)
+    await passkeys.remove_passkey(signing.services, ann.who, ann.who.account.id, id, UNKNOWN)
     entries = await read_audit(signing.services, approval.created_at - MINUTE, None, 100)
     told = {one.event: one for one in entries}
     assert {"passkey.register", "passkey.remove", "passkey.confirm"} <= told.keys()
@@ -442,6 +442,6 @@ async def test_a_passkey_after_the_password(signing: World) -> None:
     begun = await passkeys.sign_in_by_passkey(signing.services, answer, UNKNOWN)
     assert begun.account.passkey_required
     id, account = ann.key.credential_id, ann.who.account.id
-    await passkeys.remove_passkey(signing.services, account, id, UNKNOWN)
-    after = await set_account(signing.services, account, language="de", origin=UNKNOWN)
+    await passkeys.remove_passkey(signing.services, OPERATOR, account, id, UNKNOWN)
+    after = await set_account(signing.services, OPERATOR, account, language="de", origin=UNKNOWN)
     assert not after.passkey_required

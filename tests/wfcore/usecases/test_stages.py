@@ -4,7 +4,7 @@ import pytest
 from attrs import evolve
 
 from wfcore.errors import AlreadyDecided, Forbidden, InvalidDefinition, InvalidInput, NotFound
-from wfcore.model.access import Guest, Principal
+from wfcore.model.access import OPERATOR, Guest, Principal
 from wfcore.model.approval import Approval, ApprovalStatus, DecisionSource
 from wfcore.model.page import PageRequest
 from wfcore.model.workflow import Escalation, Stage, Variable, VariableType
@@ -32,7 +32,7 @@ class Board:
         self.world, self.people, self.run_id = world, people, run_id
 
     async def now(self) -> Approval:
-        return (await approvals.approvals_of(self.world.services, None, self.run_id))[0]
+        return (await approvals.approvals_of(self.world.services, OPERATOR, self.run_id))[0]
 
     async def decide(self, name: str, decision: Approve | Reject | None = None) -> Approval:
         id = (await self.now()).id
@@ -107,7 +107,7 @@ async def test_a_rule_approves_at_once_and_is_in_the_records(world: World) -> No
     at = await board(world, auto_approve="{{ execution.id }}")
     one = await at.now()
     assert (one.status, one.decision_source) == (S.APPROVED, DecisionSource.RULE)
-    run = await executions.read_execution(world.services, None, at.run_id)
+    run = await executions.read_execution(world.services, OPERATOR, at.run_id)
     assert (run.status, run.step_results["review"].status) == ("RUNNING", "COMPLETED")
     entries = await read_audit(world.services, EpochMs(0), None, 100)
     assert ("approval.approve", "rule") in {(entry.event, entry.path) for entry in entries}
@@ -184,7 +184,7 @@ async def test_a_delegate_decides_in_the_approvers_place(world: World) -> None:
     with pytest.raises(AlreadyDecided):
         await at.decide("bob")
     assert (await at.decide("cyd")).status is S.APPROVED
-    _, events = await executions.read_events(world.services, None, at.run_id, 0)
+    _, events = await executions.read_events(world.services, OPERATOR, at.run_id, 0)
     (told,) = (event.data for event in events if event.kind == "approval.delegated")
     (by,), (to,) = mail("bob"), mail("dan")
     assert told == {"step": asked.step_name, "approvalId": asked.id, "by": by, "to": to}

@@ -8,7 +8,7 @@ from attrs import evolve
 
 from adapters_runtime.expressions.templates import MiniJinjaTemplates
 from wfcore.errors import Forbidden, InvalidDefinition, InvalidInput, NotFound
-from wfcore.model.access import Permission, Principal
+from wfcore.model.access import OPERATOR, Permission, Principal
 from wfcore.model.execution import ExecutionStatus
 from wfcore.model.json import Json
 from wfcore.model.workflow import (
@@ -107,7 +107,7 @@ async def test_templates_of_every_kind_read_state(world: World) -> None:
     assert job.prompt == "from c"  # type: ignore[attr-defined]
     await set_state(world.services, ann, flow, {"cursor": "d", "count": 0})
     await _complete(world, lease, "said", "x")
-    run = await read_execution(world.services, None, id)
+    run = await read_execution(world.services, OPERATOR, id)
     assert run.step_results["given"].output == {"at": "c"}
     assert run.step_results["skipped"].status.value == "SKIPPED"
     assert run.output == "d"
@@ -119,7 +119,7 @@ async def test_a_light_start_reads_state(world: World) -> None:
     flow = await _flow(world, ann, DataStep("given", "{{ state.cursor }}"))
     await set_state(world.services, ann, flow, {"cursor": "c"})
     id = await world.start(ann, flow)
-    assert (await read_execution(world.services, None, id)).step_results["given"].output == "c"
+    assert (await read_execution(world.services, OPERATOR, id)).step_results["given"].output == "c"
 
 
 @pytest.mark.parametrize(
@@ -150,7 +150,7 @@ async def test_an_output_that_is_too_large_takes_its_state_with_it(world: World)
     id = await world.start(ann, flow)
     lease, _ = await world.take()
     await _complete(world, lease, "a", "x", size=MAX_OUTPUTS + 1, state={"cursor": "c"})
-    run = await read_execution(world.services, None, id)
+    run = await read_execution(world.services, OPERATOR, id)
     assert run.status is ExecutionStatus.FAILED
     assert run.step_results["last"].output == ""
     assert await _values(world, flow) == {}
@@ -175,7 +175,7 @@ async def test_what_is_not_declared_fails_the_step_by_name(world: World) -> None
     id = await world.start(ann, flow)
     lease, _ = await world.take()
     await _complete(world, lease, "a", 1, state={"cursr": "c"})
-    result = (await read_execution(world.services, None, id)).step_results["a"]
+    result = (await read_execution(world.services, OPERATOR, id)).step_results["a"]
     assert (result.output, result.status.value) == (None, "FAILED")
     assert result.error == (
         "WF_STATE: cursr: is not declared; did you mean cursor? known: cursor, count, token"
@@ -205,7 +205,7 @@ async def test_an_execution_of_an_older_version_writes_by_the_newest(world: Worl
     newest = {"count": COUNT, "cursor": Variable("cursor", VariableType.ARRAY)}
     await _flow(world, ann, code("a"), state=newest)
     await _complete(world, lease, "a", state={"cursor": "c", "count": 2, "token": "t"})
-    assert (await read_execution(world.services, None, id)).status is ExecutionStatus.COMPLETED
+    assert (await read_execution(world.services, OPERATOR, id)).status is ExecutionStatus.COMPLETED
     assert await _values(world, flow) == {"count": 2}
 
 
@@ -219,7 +219,7 @@ async def test_a_deleted_workflow_takes_its_state_along(world: World) -> None:
     await delete_workflow(world.services, flow)
     assert await _values(world, flow) == {}
     await _complete(world, lease, "a", state={"cursor": "c"})
-    assert (await read_execution(world.services, None, id)).status is ExecutionStatus.COMPLETED
+    assert (await read_execution(world.services, OPERATOR, id)).status is ExecutionStatus.COMPLETED
     assert await _values(world, flow) == {}
 
 
@@ -276,7 +276,7 @@ async def test_a_secret_name_is_read_by_code_steps_alone(world: World) -> None:
     assert second.context["state"]["token"] == "t0ken-2"  # type: ignore[index, call-overload]
     end = StepEnd(second.context["state"])
     await worker.complete_step(world.services, lease, "b", end, hidden=second.hidden)
-    shown = repr(await read_events(world.services, None, id, 0))
+    shown = repr(await read_events(world.services, OPERATOR, id, 0))
     assert "t0ken" not in shown
     assert await _values(world, flow) == {"token": "t0ken-2", "cursor": "***"}
     rows = await read_state(world.services, ann, flow)
@@ -318,7 +318,7 @@ async def test_inputs_of_a_trigger_read_state(world: World) -> None:
     to(world, NEXT_HOUR + 1)
     await sweeping.sweep(world.services)
     (run,) = await runs_of(world, flow)
-    assert (await read_execution(world.services, None, run.id)).variables == {"since": "c"}
+    assert (await read_execution(world.services, OPERATOR, run.id)).variables == {"since": "c"}
 
 
 def test_a_secret_name_is_unknown_outside_of_commands() -> None:
@@ -351,6 +351,6 @@ async def test_the_event_of_a_step_names_what_it_wrote(world: World) -> None:
     id = await world.start(ann, flow)
     lease, _ = await world.take()
     await _complete(world, lease, "a", state={"count": 1, "cursor": "c"})
-    _, events = await read_events(world.services, None, id, 0)
+    _, events = await read_events(world.services, OPERATOR, id, 0)
     (data,) = [one.data for one in events if one.kind.value == "step.completed"]
     assert data["state"] == ["count", "cursor"]

@@ -5,6 +5,7 @@ from collections.abc import Awaitable, Callable
 import pytest
 
 from wfcore.errors import StoreUnavailable
+from wfcore.model.access import OPERATOR
 from wfcore.model.approval import Approval, ApprovalStatus
 from wfcore.model.event import EventKind
 from wfcore.model.execution import Execution, TriggerSource
@@ -94,7 +95,7 @@ async def test_the_step_that_waited_too_long_is_named(world: World) -> None:
     async with world.services.store.view() as view:
         approval = await view.get(Approval, expired)
     assert approval is not None
-    _, events = await executions.read_events(world.services, None, approval.execution_id, 0)
+    _, events = await executions.read_events(world.services, OPERATOR, approval.execution_id, 0)
     (rejected,) = [one for one in events if one.kind is EventKind.APPROVAL_REJECTED]
     assert rejected.data == {"step": "review", "approvalId": expired}
 

@@ -4,7 +4,7 @@ import pytest
 from attrs import evolve
 
 from wfcore.errors import InvalidDefinition
-from wfcore.model.access import Permission, Tier
+from wfcore.model.access import OPERATOR, Permission, Tier
 from wfcore.model.execution import Execution, ExecutionStatus
 from wfcore.model.notice import NoticeKind
 from wfcore.model.trigger import Chain, Refusal, Schedule, TriggerState
@@ -30,7 +30,7 @@ ENDS = (ExecutionStatus.FAILED, ExecutionStatus.CANCELLED)
 
 
 async def whole(world: World, run: Execution) -> Execution:
-    return await executions.read_execution(world.services, None, run.id)
+    return await executions.read_execution(world.services, OPERATOR, run.id)
 
 
 async def follower(world: World, who: object, chain: Chain, **more: object) -> str:

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 import pytest
 from attrs import evolve
 
+from wfcore.model.access import OPERATOR
 from wfcore.model.trigger import Chain, Missed, Schedule, TriggerRow, TriggerState
 from wfcore.model.workflow import Concurrency, Variable
 from wfcore.testing.builders import timer
@@ -66,7 +67,7 @@ async def test_a_trigger_that_is_left_out_takes_its_timers_along(world: World) -
     assert (one.trigger.spec, one.standing.next_at) == (later, NEXT_HOUR + 5 * MINUTE)
     await workflows.delete_workflow(world.services, then)
     assert await sweeping.next_deadline(world.services) is None
-    assert not (await list_triggers(world.services, None, PAGE)).rows
+    assert not (await list_triggers(world.services, OPERATOR, PAGE)).rows
 
 
 async def test_a_timer_without_a_trigger_is_dropped(world: World) -> None:
@@ -87,7 +88,7 @@ async def test_a_timer_without_a_trigger_is_dropped(world: World) -> None:
 
 
 async def _all(world: World, workflow_id: str) -> Sequence[TriggerRow]:
-    return (await list_triggers(world.services, None, PAGE, workflow_id)).rows
+    return (await list_triggers(world.services, OPERATOR, PAGE, workflow_id)).rows
 
 
 async def test_what_cannot_start_is_told(world: World) -> None:

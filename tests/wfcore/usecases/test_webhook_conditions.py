@@ -8,6 +8,7 @@ from attrs import evolve
 
 from adapters_runtime.expressions.templates import MiniJinjaTemplates
 from wfcore.errors import InvalidInput
+from wfcore.model.access import OPERATOR
 from wfcore.model.page import PageRequest
 from wfcore.model.webhook import Delivery, Scheme, Webhook
 from wfcore.usecases.executions import executions
@@ -56,7 +57,7 @@ async def deliver(
 
 
 async def last(world: World, hook: Webhook) -> Delivery:
-    return (await list_deliveries(world.services, None, hook.id, PageRequest())).rows[0]
+    return (await list_deliveries(world.services, OPERATOR, hook.id, PageRequest())).rows[0]
 
 
 @pytest.mark.parametrize(
@@ -93,7 +94,7 @@ async def test_only_wanted_deliveries_start_anything(
             "executionId": None,
             "status": None,
         }
-        assert not (await executions.list_executions(world.services, None, PAGE)).rows
+        assert not (await executions.list_executions(world.services, OPERATOR, PAGE)).rows
 
 
 async def test_what_is_ignored_is_counted_by_itself(world: World) -> None:
@@ -104,7 +105,7 @@ async def test_what_is_ignored_is_counted_by_itself(world: World) -> None:
     assert found is not None
     assert not found.replayed
     assert started.quota.remaining == ignored.quota.remaining - 1
-    stats = await webhooks.webhook_stats(world.services, None, hook.id)
+    stats = await webhooks.webhook_stats(world.services, OPERATOR, hook.id)
     assert (stats.total, stats.accepted, stats.ignored, stats.rejected) == (2, 1, 1, {})
 
 
@@ -124,7 +125,7 @@ async def test_headers_become_variables(world: World) -> None:
     hook = await a_webhook(world, headers=headers)
     _, found = await deliver(world, hook, {"n": 1}, **{"x-github-event": "issues"})
     assert found is not None
-    run = await executions.read_execution(world.services, None, found.execution_id)
+    run = await executions.read_execution(world.services, OPERATOR, found.execution_id)
     assert run.variables == {"n": 1, "event": "issues"}
 
 
@@ -133,16 +134,16 @@ async def test_what_was_ignored_can_be_replayed(world: World) -> None:
     hook = await a_webhook(world, when=OPENED, headers={"event": "X-GitHub-Event"})
     await deliver(world, hook, {"n": 1}, **{"X-GitHub-Event": "issues"})
     delivery = await last(world, hook)
-    found = await replay_delivery(world.services, None, hook.id, delivery.id)
-    run = await executions.read_execution(world.services, None, found.execution_id)
+    found = await replay_delivery(world.services, OPERATOR, hook.id, delivery.id)
+    run = await executions.read_execution(world.services, OPERATOR, found.execution_id)
     assert run.variables == {"n": 1, "event": "issues"}
 
 
 async def test_a_test_is_judged_as_a_delivery_is(world: World) -> None:
     """WH-23."""
     hook = await a_webhook(world, when=OPENED)
-    assert await deliver_test(world.services, None, hook.id, {"action": "opened"})
-    assert await deliver_test(world.services, None, hook.id) is None
+    assert await deliver_test(world.services, OPERATOR, hook.id, {"action": "opened"})
+    assert await deliver_test(world.services, OPERATOR, hook.id) is None
     one = await last(world, hook)
     assert (one.ignored, one.kind.value) == (True, "test")
 
@@ -178,14 +179,14 @@ async def test_conditions_are_changed_and_taken_away(world: World) -> None:
     """What is not sent stays. WH-24, WH-25."""
     hook = await a_webhook(world, when=OPENED, headers={"a": "X-A"})
     change = WebhookChange(name="other")
-    kept = await webhooks.update_webhook(world.services, None, hook.id, change)
+    kept = await webhooks.update_webhook(world.services, OPERATOR, hook.id, change)
     assert (kept.when, kept.headers) == (OPENED, {"a": "X-A"})
     with pytest.raises(InvalidInput):
         await webhooks.update_webhook(
-            world.services, None, hook.id, WebhookChange(variable_mapping={"a": "b"})
+            world.services, OPERATOR, hook.id, WebhookChange(variable_mapping={"a": "b"})
         )
     change = WebhookChange(when=None, headers=None)
-    bare = await webhooks.update_webhook(world.services, None, hook.id, change)
+    bare = await webhooks.update_webhook(world.services, OPERATOR, hook.id, change)
     assert (bare.when, bare.headers) == (None, None)
 
 

@@ -3,7 +3,7 @@
 import pytest
 
 from wfcore.errors import InvalidInput
-from wfcore.model.access import Scope
+from wfcore.model.access import OPERATOR, Scope
 from wfcore.model.json import JsonObject
 from wfcore.model.page import PageRequest
 from wfcore.model.webhook import Webhook
@@ -28,7 +28,7 @@ async def a_webhook(world: World, email: str) -> Webhook:
 async def test_the_operator_sees_everybody_s_webhooks(world: World) -> None:
     """An account its own alone. AC-6."""
     made = [await a_webhook(world, f"{name}@example.org") for name in ("ann", "bob")]
-    everybody_s = await webhooks.list_webhooks(world.services, None, FIRST)
+    everybody_s = await webhooks.list_webhooks(world.services, OPERATOR, FIRST)
     assert {one.id for one in everybody_s.rows} == {one.id for one in made}
     eve = await world.account("eve@example.org")
     assert not (await webhooks.list_webhooks(world.services, eve, FIRST)).rows
@@ -41,11 +41,11 @@ async def test_a_webhook_is_bound_to_a_key_that_is_alive(world: World) -> None:
         world.services, hook.owner_id, "k", {Scope.WORKFLOW_READ}, DurationMs(1_000)
     )
     change = WebhookChange(api_key_id=made.key.id)
-    bound = await webhooks.update_webhook(world.services, None, hook.id, change)
+    bound = await webhooks.update_webhook(world.services, OPERATOR, hook.id, change)
     assert (bound.api_key_id, bound.updated_at) == (made.key.id, world.clock.now())
     world.clock.advance(1_000)
     with pytest.raises(InvalidInput, match=r"^apiKeyId: is revoked or expired$"):
-        await webhooks.update_webhook(world.services, None, hook.id, change)
+        await webhooks.update_webhook(world.services, OPERATOR, hook.id, change)
 
 
 @pytest.mark.parametrize(("authenticated", "kept"), [(True, {"a": 1}), (False, None)])
@@ -58,5 +58,5 @@ async def test_of_a_refused_delivery_what_the_sender_said_is_kept(
         about = 409, "disabled", authenticated, {"a": 1}, size
         await note_refused_delivery(world.services, hook, *about)
         world.clock.advance(1)
-    large, small = (await list_deliveries(world.services, None, hook.id, FIRST)).rows
+    large, small = (await list_deliveries(world.services, OPERATOR, hook.id, FIRST)).rows
     assert (large.payload, small.payload, small.reason) == (None, kept, "disabled")

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from tests.wfcore.usecases.conftest import World
-from wfcore.model.access import Principal
+from wfcore.model.access import OPERATOR, Principal
 from wfcore.model.event import AuditEntry
 from wfcore.model.execution import Execution
 from wfcore.model.page import PageRequest
@@ -23,14 +23,14 @@ NEXT_HOUR = STARTED_AT - STARTED_AT % HOUR + HOUR
 async def runs_of(world: World, workflow_id: str) -> Sequence[Execution]:
     """The executions of a workflow, oldest first."""
     found = await executions.list_executions(
-        world.services, None, PAGE, ExecutionFilter(workflow_id=workflow_id)
+        world.services, OPERATOR, PAGE, ExecutionFilter(workflow_id=workflow_id)
     )
     return found.rows[::-1]
 
 
 async def shown(world: World, workflow_id: str) -> TriggerRow:
     """The only trigger of a workflow."""
-    (one,) = (await workflows.read_workflow(world.services, None, workflow_id)).triggers
+    (one,) = (await workflows.read_workflow(world.services, OPERATOR, workflow_id)).triggers
     return one
 
 

@@ -9,7 +9,7 @@ from typing import Any
 from attrs import evolve
 
 from wfcore.errors import NotConfirmed, PasskeyNeeded
-from wfcore.model.access import Caller, Guest
+from wfcore.model.access import OPERATOR, Caller, Guest, Unrestricted
 from wfcore.model.approval import Approval
 from wfcore.model.json import JsonObject
 from wfcore.model.passkey import Assertion, Passkey, SignedReceipt
@@ -40,14 +40,14 @@ def statement_of(
     }
 
 
-def account_to_confirm(who: Caller | None) -> str | None:
+def account_to_confirm(who: Caller | Unrestricted) -> str | None:
     """The account whose passkey may confirm a decision of *who*; None: only a page can. SR-6."""
     if isinstance(who, Guest):
         return who.account_id
-    return who.account.id if who is not None and who.key is None else None
+    return who.account.id if who is not OPERATOR and who.key is None else None
 
 
-def require_confirmable(approval: Approval, who: Caller | None, page: str) -> None:
+def require_confirmable(approval: Approval, who: Caller | Unrestricted, page: str) -> None:
     """
     Raises `PasskeyNeeded` if the approval needs a passkey that *who* cannot have. *page*: the
     address at which people confirm. SR-6.

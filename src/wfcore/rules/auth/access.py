@@ -26,6 +26,7 @@ from wfcore.model.access import (
     Principal,
     Scope,
     Share,
+    Unrestricted,
 )
 from wfcore.model.approval import Approval, ApprovalStatus, Delegation
 from wfcore.model.execution import Execution
@@ -267,7 +268,7 @@ def names_for(who: Caller) -> set[str]:
     return {same_name(who.email), same_name(who.account_id or who.email)}
 
 
-def shown_to(approval: Approval, who: Caller | None) -> Approval:
+def shown_to(approval: Approval, who: Caller | Unrestricted) -> Approval:
     """*approval* as *who* may see it: guests see only the outcome of a closed approval. PL-4."""
     if not isinstance(who, Guest) or approval.status is ApprovalStatus.PENDING:
         return approval

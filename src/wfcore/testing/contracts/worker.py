@@ -18,6 +18,7 @@ import asyncio
 
 import pytest
 
+from wfcore.model.access import OPERATOR
 from wfcore.model.execution import ExecutionStatus as S
 from wfcore.model.execution import TriggerSource
 from wfcore.ports.hints import Wakeup
@@ -121,7 +122,7 @@ class WorkerContract(Awaited, BesideOneAnother):
         async with at_work(site, dispatch) as work:
             run_id = await site.start()
             await work.until_runs((run_id, "s0"))
-            await executions.cancel_execution(site.services, None, run_id)
+            await executions.cancel_execution(site.services, OPERATOR, run_id)
             await work.until_runs()
             other = await site.start()
             await work.until_runs((other, "s0"))
@@ -132,7 +133,7 @@ class WorkerContract(Awaited, BesideOneAnother):
         async with at_work(site, dispatch) as work:
             run_id = await site.start()
             await work.until_runs((run_id, "s0"))
-            await executions.cancel_execution(site.deaf().services, None, run_id)
+            await executions.cancel_execution(site.deaf().services, OPERATOR, run_id)
             await work.until_runs()
 
     async def test_a_failure_is_recorded(self, site: Site, dispatch: Dispatch) -> None:

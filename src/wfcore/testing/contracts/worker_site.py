@@ -9,7 +9,7 @@ from attrs import define, evolve, frozen
 
 from wfcore.errors import NotFound, StoreUnavailable
 from wfcore.memory import MemoryStore
-from wfcore.model.access import Account, Principal, Tier
+from wfcore.model.access import OPERATOR, Account, Principal, Tier
 from wfcore.model.approval import DecisionSource
 from wfcore.model.execution import Execution, ExecutionStatus
 from wfcore.model.workflow import CodeStep, Definition, Language, Step
@@ -109,9 +109,9 @@ class Site:
 
     async def approve(self, execution_id: str) -> None:
         """Approve the execution's open approval."""
-        for approval in await approvals.approvals_of(self.services, None, execution_id):
+        for approval in await approvals.approvals_of(self.services, OPERATOR, execution_id):
             asked = deciding.Decide(approval.id, Approve(), DecisionSource.API)
-            await deciding.decide_approval(self.services, None, asked)
+            await deciding.decide_approval(self.services, OPERATOR, asked)
 
     async def _account(self, email: str) -> Account:
         try:
@@ -120,7 +120,7 @@ class Site:
             return await accounts.create_account(self.services, email, Tier.PRO)
 
     async def read(self, execution_id: str) -> Execution:
-        return await executions.read_execution(self.services, None, execution_id)
+        return await executions.read_execution(self.services, OPERATOR, execution_id)
 
     async def until_status(self, execution_id: str, status: ExecutionStatus) -> Execution:
         """Return the execution as soon as it has *status*."""

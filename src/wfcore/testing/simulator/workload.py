@@ -13,7 +13,7 @@ from attrs import evolve
 
 from wfcore.errors import AlreadyDecided, RateLimited, StoreUnavailable, WfError
 from wfcore.memory.disk import Rows
-from wfcore.model.access import Caller, Principal
+from wfcore.model.access import OPERATOR, Caller, Principal
 from wfcore.model.approval import Approval, ApprovalStatus, DecisionSource
 from wfcore.model.execution import TriggerSource
 from wfcore.model.page import PageRequest
@@ -210,7 +210,7 @@ class SimClient:
         """An open approval with named approvers; None if there is none."""
 
         async def pending(services: Services) -> Sequence[Approval]:
-            return (await approvals.list_approvals(services, None, RECENT, OPEN)).rows
+            return (await approvals.list_approvals(services, OPERATOR, RECENT, OPEN)).rows
 
         waiting = [one for one in await self._ask(pending) if one.approvers]
         return waiting[self._number("which") % len(waiting)] if waiting else None
@@ -234,7 +234,7 @@ class SimClient:
             return await deciding.decide_approval(services, caller, asked)
 
         async def again(services: Services) -> Approval:
-            return await approvals.read_approval(services, None, approval.id)
+            return await approvals.read_approval(services, OPERATOR, approval.id)
 
         try:
             decided = await self._ask(door, 1)
@@ -308,7 +308,7 @@ class SimClient:
         if approval.revisions_left and (how == "edit" or self._act.at % 3 == 0):
             return Revise()
         if how == "edit" and approval.groups:
-            whole = await self._ask(lambda at: approvals.read_approval(at, None, approval.id))
+            whole = await self._ask(lambda at: approvals.read_approval(at, OPERATOR, approval.id))
             return Approve({group.name: list(group.items[:1]) for group in whole.groups})
         return Approve()
 

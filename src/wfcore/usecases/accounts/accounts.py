@@ -6,7 +6,16 @@ from contextlib import suppress
 from attrs import evolve
 
 from wfcore.errors import AccountExists, Forbidden, InvalidInput, NotFound
-from wfcore.model.access import Account, AccountStatus, NamedSecret, Permission, Principal, Tier
+from wfcore.model.access import (
+    OPERATOR,
+    Account,
+    AccountStatus,
+    NamedSecret,
+    Permission,
+    Principal,
+    Tier,
+    Unrestricted,
+)
 from wfcore.model.page import Page, PageRequest
 from wfcore.model.webhook import DisabledReason
 from wfcore.ports.store import Unit
@@ -55,7 +64,7 @@ async def create_account(
         named = services.policy.operators
         refuse_operator_from_elsewhere(account, named, on_host, before=None, new=True)
         unit.put(account)
-        note(services, unit, "account.create", None, account.id, origin)
+        note(services, unit, "account.create", OPERATOR, account.id, origin)
         await unit.commit()
     return account
 
@@ -63,6 +72,7 @@ async def create_account(
 @retried
 async def set_account(
     services: Services,
+    who: Principal | Unrestricted,
     account_id: str,
     *,
     plan: Tier | None = None,
@@ -72,7 +82,6 @@ async def set_account(
     language: str | None = None,
     failure_channels: Sequence[str] | None = None,
     origin: Origin = UNKNOWN,
-    who: Principal | None = None,
     on_host: bool = True,
 ) -> Account:
     """
@@ -85,7 +94,7 @@ async def set_account(
     *on_host*, for a new operator or the password of an operator (AC-10).
     """
     if (
-        who is not None
+        who is not OPERATOR
         and who.account.id == account_id
         and status not in (None, AccountStatus.ACTIVE)
     ):
@@ -202,15 +211,14 @@ async def _hashed(services: Services, password: str | None) -> str | None:
 
 async def set_secret(
     services: Services,
+    who: Principal | Unrestricted,
     account_id: str,
     name: str,
     value: str,
     origin: Origin = UNKNOWN,
-    who: Principal | None = None,
 ) -> None:
     """
-    Set a secret, or change its value, for steps that begin from now on. *who*: the person for the
-    audit log; None: the command line.
+    Set a secret, or change its value, for steps that begin from now on.
 
     Raises `NotFound` for the account, `InvalidInput`.
     """
@@ -221,10 +229,10 @@ async def set_secret(
 
 async def delete_secret(
     services: Services,
+    who: Principal | Unrestricted,
     account_id: str,
     name: str,
     origin: Origin = UNKNOWN,
-    who: Principal | None = None,
 ) -> None:
     """Delete a secret: steps that list it fail from now on. Raises `NotFound`."""
     change = lambda account: without_secret(account, name)  # noqa: E731
@@ -248,7 +256,7 @@ async def _change_secrets(
     name: str,
     change: Callable[[Account], Account],
     origin: Origin,
-    who: Principal | None,
+    who: Principal | Unrestricted,
 ) -> None:
     async with services.store.unit() as unit:
         account = await unit.get(Account, account_id)

@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 from attrs import frozen
 
 from wfcore.errors import Conflict, InvalidInput
-from wfcore.model.access import Account, PeopleGroups, Principal
+from wfcore.model.access import Account, PeopleGroups, Principal, Unrestricted
 from wfcore.model.json import JsonObject
 from wfcore.ports.store import Unit, View
 from wfcore.rules.approval.groups import (
@@ -68,10 +68,10 @@ async def _uses(view: View | Unit, name: str) -> Mapping[str, str]:
 
 async def create_group(
     services: Services,
+    who: Principal | Unrestricted,
     name: str,
     members: Sequence[str] = (),
     origin: Origin = UNKNOWN,
-    who: Principal | None = None,
 ) -> tuple[str, ...]:
     """
     A new group of the server, with its members. Raises `InvalidInput`; `Conflict` if there is a
@@ -86,11 +86,11 @@ async def create_group(
 
 async def change_group(
     services: Services,
+    who: Principal | Unrestricted,
     name: str,
     add: Sequence[str] = (),
     remove: Sequence[str] = (),
     origin: Origin = UNKNOWN,
-    who: Principal | None = None,
 ) -> tuple[str, ...]:
     """
     Add members to a group and remove others; returns the members. Approvals that are open keep the
@@ -108,7 +108,7 @@ async def change_group(
 
 @retried
 async def delete_group(
-    services: Services, name: str, origin: Origin = UNKNOWN, who: Principal | None = None
+    services: Services, who: Principal | Unrestricted, name: str, origin: Origin = UNKNOWN
 ) -> None:
     """
     Delete a group. Raises `NotFound`; `Conflict` while a workflow names the group, because the
@@ -132,7 +132,7 @@ async def _change(
     change: Callable[..., PeopleGroups],
     given: Mapping[str, Sequence[str]],
     origin: Origin,
-    who: Principal | None,
+    who: Principal | Unrestricted,
 ) -> tuple[str, ...]:
     """The members after *change*, which gets the addresses of *given*, field by field."""
     async with services.store.unit() as unit:

@@ -5,7 +5,7 @@ from collections.abc import Collection, Sequence
 from attrs import evolve, frozen
 
 from wfcore.errors import Conflict, InvalidInput, NotFound
-from wfcore.model.access import Account, ApiKey, Principal, Scope
+from wfcore.model.access import OPERATOR, Account, ApiKey, Principal, Scope, Unrestricted
 from wfcore.model.webhook import Webhook
 from wfcore.rules.approval.people import bound_to
 from wfcore.rules.auth.access import refuse_admin_key
@@ -92,10 +92,10 @@ def _new_callback_secret(services: Services) -> str:
 
 @retried
 async def revoke_key(
-    services: Services, key_id: str, origin: Origin = UNKNOWN, who: Principal | None = None
+    services: Services, who: Principal | Unrestricted, key_id: str, origin: Origin = UNKNOWN
 ) -> ApiKey:
     """
-    Revoke a key of *who* (None, or an operator: a key of anybody) from the next request on.
+    Revoke a key of *who* (an operator: a key of anybody) from the next request on.
     Revoking a revoked key changes nothing. Raises `NotFound`. AU-3.
     """
     now = services.clock.now()
@@ -113,10 +113,10 @@ async def revoke_key(
 @retried
 async def rotate_key(
     services: Services,
+    who: Principal | Unrestricted,
     key_id: str,
     overlap: DurationMs = ROTATION_OVERLAP,
     origin: Origin = UNKNOWN,
-    who: Principal | None = None,
     *,
     on_host: bool = False,
 ) -> IssuedKey:
@@ -149,8 +149,8 @@ async def rotate_key(
     return IssuedKey(rotated, text, rotated.callback_secret if is_new else None)
 
 
-def _own(key: ApiKey | None, who: Principal | None) -> ApiKey:
-    sees = who is None or who.operator or (key is not None and key.account_id == who.account.id)
+def _own(key: ApiKey | None, who: Principal | Unrestricted) -> ApiKey:
+    sees = who is OPERATOR or who.operator or (key is not None and key.account_id == who.account.id)
     if key is None or not sees:
         raise NotFound("Key")
     return key

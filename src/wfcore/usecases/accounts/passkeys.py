@@ -12,7 +12,7 @@ from wfcore.errors import (
     NotFound,
     Unauthenticated,
 )
-from wfcore.model.access import Account, Caller, Principal, Session
+from wfcore.model.access import Account, Caller, Principal, Session, Unrestricted
 from wfcore.model.json import JsonObject
 from wfcore.model.passkey import Assertion, Passkey, Registration, RelyingParty
 from wfcore.ports.store import Unit
@@ -130,7 +130,7 @@ async def _change(
     verb: str,
     passkey: Passkey,
     origin: Origin,
-    who: Principal | None,
+    who: Principal | Unrestricted,
 ) -> None:
     """Put the account, with the entry in the audit log and the mail to its person. SR-5."""
     unit.put(account)
@@ -153,7 +153,7 @@ async def rename_passkey(
 
 @retried
 async def remove_passkey(
-    services: Services, account_id: str, id: str, origin: Origin, who: Principal | None = None
+    services: Services, who: Principal | Unrestricted, account_id: str, id: str, origin: Origin
 ) -> None:
     """
     Remove a passkey: by its person, or by an operator for a person who has lost it. Receipts stay

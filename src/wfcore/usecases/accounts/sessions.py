@@ -14,7 +14,16 @@ from wfcore.errors import (
     TooManyAttempts,
     Unauthenticated,
 )
-from wfcore.model.access import Account, AccountStatus, Login, LoginLink, Principal, Session
+from wfcore.model.access import (
+    OPERATOR,
+    Account,
+    AccountStatus,
+    Login,
+    LoginLink,
+    Principal,
+    Session,
+    Unrestricted,
+)
 from wfcore.model.json import JsonObject
 from wfcore.model.notice import NoticeKind
 from wfcore.ports.notices import Message, NoticeLine, Notifier
@@ -134,10 +143,10 @@ def put_session(services: Services, unit: Unit, account: Account, previous: str 
 @retried
 async def issue_login_link(
     services: Services,
+    who: Principal | Unrestricted,
     account_id: str,
     origin: Origin,
     lasts: DurationMs = LOGIN_LINK,
-    who: Principal | None = None,
 ) -> str:
     """
     The token of a new link that signs an account in once; only its hash is stored. SE-7.
@@ -174,7 +183,7 @@ async def mail_login_link(
     if account is None or account.status is not AccountStatus.ACTIVE:
         return
     now = services.clock.now()
-    token = await issue_login_link(services, account.id, origin)
+    token = await issue_login_link(services, OPERATOR, account.id, origin)
     about: JsonObject = {"expiresAt": later(now, LOGIN_LINK)}
     line = NoticeLine(NoticeKind.SIGN_IN_LINK, f"/in/{token}", about)
     language = account.language or services.policy.language
@@ -307,7 +316,7 @@ async def list_sessions(services: Services, account_id: str) -> Sequence[Session
 
 @retried
 async def end_sessions(
-    services: Services, account_id: str, origin: Origin, who: Principal | None = None
+    services: Services, who: Principal | Unrestricted, account_id: str, origin: Origin
 ) -> None:
     """End every session of an account, from the next request on. SE-4. Raises `NotFound`."""
     async with services.store.unit() as unit:
@@ -327,5 +336,5 @@ async def end_session(services: Services, account_id: str, id: str, origin: Orig
         if session is None or session.account_id != account_id:
             raise NotFound("Session")
         unit.discard(Session, id)
-        note(services, unit, "session.end", None, account_id, origin, {"session": id})
+        note(services, unit, "session.end", OPERATOR, account_id, origin, {"session": id})
         await unit.commit()

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from attrs import asdict
 
 from wfcore.errors import InvalidInput
-from wfcore.model.access import Account, AccountStatus, Scope, Tier
+from wfcore.model.access import OPERATOR, Account, AccountStatus, Scope, Tier
 from wfcore.model.page import PageRequest
 from wfcore.rules.auth.access import person
 from wfcore.rules.limits import ROTATION_OVERLAP
@@ -54,6 +54,7 @@ async def set_account(
     found = await lookup.account(at.services, account)
     changed = await accounts.set_account(
         at.services,
+        OPERATOR,
         found.id,
         plan=plan,
         status=status,
@@ -128,12 +129,14 @@ async def create_key(
 async def rotate_key(at: Operator, id: str, overlap: int = ROTATION_OVERLAP) -> Answer:
     """A new secret under the same id; the old one stays good for `overlap` milliseconds."""
     lasts = DurationMs(max(overlap, 0))
-    return _issued(await keys.rotate_key(at.services, id, lasts, at.origin, on_host=at.on_host))
+    return _issued(
+        await keys.rotate_key(at.services, OPERATOR, id, lasts, at.origin, on_host=at.on_host)
+    )
 
 
 async def revoke_key(at: Operator, id: str) -> Answer:
     """Refuse a key from the next request on."""
-    return shown(key_view(await keys.revoke_key(at.services, id, at.origin)))
+    return shown(key_view(await keys.revoke_key(at.services, OPERATOR, id, at.origin)))
 
 
 async def list_keys(at: Operator, account: str) -> Answer:
@@ -150,7 +153,7 @@ def _issued(issued: IssuedKey) -> Answer:
 async def set_secret(at: Operator, account: str, name: str, value: str) -> Answer:
     """Set a named secret, for steps that begin from now on."""
     owner = await lookup.account(at.services, account)
-    await accounts.set_secret(at.services, owner.id, name, value, at.origin)
+    await accounts.set_secret(at.services, OPERATOR, owner.id, name, value, at.origin)
     return {"ok": True}
 
 
@@ -164,7 +167,7 @@ async def list_secrets(at: Operator, account: str) -> Answer:
 async def delete_secret(at: Operator, account: str, name: str) -> Answer:
     """Delete a secret; steps that list it fail from then on."""
     owner = await lookup.account(at.services, account)
-    await accounts.delete_secret(at.services, owner.id, name, at.origin)
+    await accounts.delete_secret(at.services, OPERATOR, owner.id, name, at.origin)
     return {"ok": True}
 
 
@@ -181,7 +184,7 @@ async def end_sessions(at: Operator, account: str, id: str | None = None) -> Ans
     """Sign an account out everywhere, or end the one session `id`; from the next request on."""
     owner = await lookup.account(at.services, account)
     if id is None:
-        await sessions.end_sessions(at.services, owner.id, at.origin)
+        await sessions.end_sessions(at.services, OPERATOR, owner.id, at.origin)
     else:
         await sessions.end_session(at.services, owner.id, id, at.origin)
     return {"ok": True}
@@ -194,7 +197,7 @@ async def issue_login_link(at: Operator, account: str, minutes: int = 15) -> Ans
         fix = "an operator gets a link on the server's host alone: wfcore login"  # AC-10
         raise InvalidInput("account", fix)
     lasts = DurationMs(minutes * MINUTE)
-    token = await sessions.issue_login_link(at.services, owner.id, at.origin, lasts)
+    token = await sessions.issue_login_link(at.services, OPERATOR, owner.id, at.origin, lasts)
     return {"url": f"{at.base_url}/in/{token}"}
 
 
@@ -214,5 +217,5 @@ async def remove_passkey(at: Operator, account: str, id: str) -> Answer:
     if not at.on_host and person(owner, frozenset(), at.services.policy.operators).operator:
         fix = "an operator's is removed on the server's host alone: wfcore passkey remove"  # AC-10
         raise InvalidInput("account", fix)
-    await passkeys.remove_passkey(at.services, owner.id, id, at.origin)
+    await passkeys.remove_passkey(at.services, OPERATOR, owner.id, id, at.origin)
     return {"ok": True}

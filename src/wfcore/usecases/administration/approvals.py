@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from wfcore.errors import InvalidInput, NotFound
-from wfcore.model.access import Caller, Guest, Principal
+from wfcore.model.access import OPERATOR, Caller, Guest, Principal
 from wfcore.model.approval import ApprovalStatus, DecisionSource
 from wfcore.model.json import JsonObject
 from wfcore.model.page import PageRequest
@@ -43,7 +43,7 @@ async def list_approvals(
         oldest_first=oldest,
     )
     page = PageRequest(1, checked_size(limit))
-    found = await approvals.list_approvals(at.services, None, page, where)
+    found = await approvals.list_approvals(at.services, OPERATOR, page, where)
     names = await lookup.workflow_names(at.services, [one.workflow_id for one in found.rows])
     rows = [
         {**plain(approval_view(one)), "workflowName": names.get(one.workflow_id)}
@@ -54,7 +54,7 @@ async def list_approvals(
 
 async def read_approval(at: Operator, id: str) -> Answer:
     """One approval with its rows."""
-    return shown(approval_detail(await approvals.read_approval(at.services, None, id)))
+    return shown(approval_detail(await approvals.read_approval(at.services, OPERATOR, id)))
 
 
 async def approve(
@@ -93,13 +93,15 @@ async def _decide(
 ) -> Answer:
     asked = Decide(id, choice, DecisionSource.CONSOLE, comment, expect, alone)
     return shown(
-        approval_detail(await deciding.decide_approval(at.services, None, asked, origin=at.origin))
+        approval_detail(
+            await deciding.decide_approval(at.services, OPERATOR, asked, origin=at.origin)
+        )
     )
 
 
 async def delegate(at: Operator, id: str, by: str, to: str, until: int | None = None) -> Answer:
     """Let `to` decide in the place of the approver `by`, where the step is delegable."""
-    await approvals.read_approval(at.services, None, id)
+    await approvals.read_approval(at.services, OPERATOR, id)
     who, source = await _approver(at.services, by, id), DecisionSource.CONSOLE
     end = None if until is None else EpochMs(until)
     try:

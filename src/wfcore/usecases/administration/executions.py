@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 
 from wfcore.errors import InvalidInput, NotFound
-from wfcore.model.access import Principal
+from wfcore.model.access import OPERATOR, Principal
 from wfcore.model.execution import Artifact, Execution, ExecutionStatus, TriggerSource
 from wfcore.model.json import JsonObject
 from wfcore.model.page import PageRequest
@@ -119,7 +119,7 @@ async def _redrive(
     digest: str | None = None,
 ) -> tuple[Principal, redriving.Redrive]:
     """Who redrives, the owner of the execution, and what they want."""
-    old = await executions.read_execution(at.services, None, id, outputs=False)
+    old = await executions.read_execution(at.services, OPERATOR, id, outputs=False)
     who = await lookup.owner_of(at.services, old.owner_id)
     values: JsonObject = {}
     if inputs:
@@ -165,19 +165,19 @@ async def list_executions(
         reference=reference,
     )
     page = PageRequest(1, checked_size(limit))
-    found = await executions.list_executions(at.services, None, page, where)
+    found = await executions.list_executions(at.services, OPERATOR, page, where)
     names = await starter_names(at.services, found.rows)
     return listed((execution_row(run, names) for run in found.rows), found.total)
 
 
 async def read_execution(at: Operator, id: str) -> Answer:
     """One execution with the results of its steps."""
-    return await _status(at, await executions.read_execution(at.services, None, id))
+    return await _status(at, await executions.read_execution(at.services, OPERATOR, id))
 
 
 async def check_execution(at: Operator, id: str) -> Answer:
     """How far one execution is, and whether it rests, which it does until somebody acts."""
-    run = await executions.read_execution(at.services, None, id, outputs=False)
+    run = await executions.read_execution(at.services, OPERATOR, id, outputs=False)
     view = status_view(run, outputs=False)
     return {
         "status": view.status,
@@ -191,7 +191,7 @@ async def check_execution(at: Operator, id: str) -> Answer:
 
 async def explain(at: Operator, id: str) -> Answer:
     """Why nothing is happening, or what happens next."""
-    found = await explain_execution(at.services, None, id, serving=at.serving)
+    found = await explain_execution(at.services, OPERATOR, id, serving=at.serving)
     return shown(explanation_view(found.run, found.at, found.lines))
 
 
@@ -205,7 +205,7 @@ async def read_logs(
 ) -> Answer:
     """What its steps wrote after line `after`; `rests`: no more comes without somebody."""
     run, found, after = await executions.read_logs(
-        at.services, None, id, after, step, stream=stream, search=search
+        at.services, OPERATOR, id, after, step, stream=stream, search=search
     )
     items = [plain(log_view(event)) for event in found]
     resting = rests(run, at.services.clock.service_now())
@@ -214,7 +214,7 @@ async def read_logs(
 
 async def read_events(at: Operator, id: str, after: int = 0) -> Answer:
     """Its events after number `after`; `rests`: no more comes without somebody."""
-    run, found = await executions.read_events(at.services, None, id, after)
+    run, found = await executions.read_events(at.services, OPERATOR, id, after)
     next = found[-1].number if found else after
     resting = rests(run, at.services.clock.service_now())
     return {"items": [plain(event_view(one)) for one in found], "next": next, "rests": resting}
@@ -222,14 +222,14 @@ async def read_events(at: Operator, id: str, after: int = 0) -> Answer:
 
 async def list_artifacts(at: Operator, execution: str) -> Answer:
     """The artifacts of an execution, newest first; their links are good for 15 minutes."""
-    found = await artifacts.list_artifacts(at.services, None, execution)
+    found = await artifacts.list_artifacts(at.services, OPERATOR, execution)
     keys = await signing_keys(at.services)
     return listed((_artifact(at, keys, one) for one in found), len(found))
 
 
 async def read_artifact(at: Operator, execution: str, artifact: str) -> Answer:
     """One artifact of an execution, by its id, or by its name: the newest of that name."""
-    found = await artifacts.list_artifacts(at.services, None, execution)
+    found = await artifacts.list_artifacts(at.services, OPERATOR, execution)
     keys = await signing_keys(at.services)
     for one in found:
         if artifact in (one.id, one.name):
@@ -245,7 +245,7 @@ def _artifact(at: Operator, keys: Keyring, artifact: Artifact) -> ArtifactView:
 
 async def cancel_execution(at: Operator, id: str) -> Answer:
     """End it at once; running steps are killed."""
-    await executions.cancel_execution(at.services, None, id, at.origin)
+    await executions.cancel_execution(at.services, OPERATOR, id, at.origin)
     return await read_execution(at, id)
 
 
@@ -254,5 +254,5 @@ async def _status(at: Operator, run: Execution) -> Answer:
     view = status_view(run, names, await executions.redriven_as(at.services, run))
     told = None
     if run.callback_url is not None:
-        told = plain(callback_state_view(*await read_callback(at.services, None, run.id)))
+        told = plain(callback_state_view(*await read_callback(at.services, OPERATOR, run.id)))
     return {**shown(view), "callback": told, "rounds": running_loop(run)}

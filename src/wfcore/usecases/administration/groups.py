@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 
+from wfcore.model.access import OPERATOR
 from wfcore.usecases.accounts import groups
 from wfcore.usecases.administration.operator import Answer, Operator, listed, shown
 from wfcore.wire.operating import PeopleGroupView, group_detail
@@ -9,17 +10,21 @@ from wfcore.wire.operating import PeopleGroupView, group_detail
 
 async def create_group(at: Operator, name: str, members: Sequence[str] = ()) -> Answer:
     """A new group, with its members: emails or ids of accounts."""
-    return _group(name, await groups.create_group(at.services, name, members, at.origin))
+    return _group(name, await groups.create_group(at.services, OPERATOR, name, members, at.origin))
 
 
 async def add_members(at: Operator, name: str, members: Sequence[str]) -> Answer:
     """Add members to a group; approvals that are open do not change."""
-    return _group(name, await groups.change_group(at.services, name, members, (), at.origin))
+    return _group(
+        name, await groups.change_group(at.services, OPERATOR, name, members, (), at.origin)
+    )
 
 
 async def remove_members(at: Operator, name: str, members: Sequence[str]) -> Answer:
     """Remove members from a group; approvals that are open do not change."""
-    return _group(name, await groups.change_group(at.services, name, (), members, at.origin))
+    return _group(
+        name, await groups.change_group(at.services, OPERATOR, name, (), members, at.origin)
+    )
 
 
 async def list_groups(at: Operator) -> Answer:
@@ -36,7 +41,7 @@ async def read_group(at: Operator, name: str) -> Answer:
 
 async def delete_group(at: Operator, name: str) -> Answer:
     """Delete a group; refused while a workflow names it."""
-    await groups.delete_group(at.services, name, at.origin)
+    await groups.delete_group(at.services, OPERATOR, name, at.origin)
     return {"ok": True, "name": name}
 
 

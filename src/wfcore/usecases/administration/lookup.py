@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping
 from contextlib import suppress
 
 from wfcore.errors import InvalidInput, NotFound
-from wfcore.model.access import Account, Principal
+from wfcore.model.access import OPERATOR, Account, Principal
 from wfcore.model.page import PageRequest
 from wfcore.rules.definition.values import workflow_name
 from wfcore.usecases.accounts.accounts import find_account
@@ -39,7 +39,7 @@ async def workflow_names(services: Services, workflow_ids: Iterable[str]) -> Map
     found = {}
     for id in set(workflow_ids):
         with suppress(NotFound):
-            found[id] = (await read_workflow(services, None, id)).workflow.name
+            found[id] = (await read_workflow(services, OPERATOR, id)).workflow.name
     return found
 
 
@@ -55,7 +55,7 @@ async def workflow(services: Services, id_or_name: str) -> WorkflowRow:
     Raises `InvalidInput` for no such workflow, or several workflows with that name.
     """
     try:
-        return await read_workflow(services, None, id_or_name)
+        return await read_workflow(services, OPERATOR, id_or_name)
     except NotFound:
         named = await workflows_named(services, workflow_name(id_or_name))
     if not named:
@@ -72,7 +72,7 @@ async def workflows_named(services: Services, name: str) -> list[WorkflowRow]:
     found: list[WorkflowRow] = []
     page: PageRequest | None = PageRequest(size=_PAGE)
     while page is not None:
-        listed = await list_workflows(services, None, page)
+        listed = await list_workflows(services, OPERATOR, page)
         found += [one for one in listed.rows if one.workflow.name == name]
         page = listed.rest
     return found

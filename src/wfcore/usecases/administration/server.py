@@ -5,6 +5,7 @@ from datetime import UTC, datetime
 
 import attrs
 
+from wfcore.model.access import OPERATOR
 from wfcore.model.event import Anchor
 from wfcore.model.node import Node
 from wfcore.model.notice import NoticeStatus
@@ -38,12 +39,12 @@ async def list_notices(
 
 async def retry_notice(at: Operator, id: str) -> Answer:
     """Try a notice again that was given up."""
-    return shown(notice_view(await managing.retry_notice(at.services, None, id, at.origin)))
+    return shown(notice_view(await managing.retry_notice(at.services, OPERATOR, id, at.origin)))
 
 
 async def try_notice(at: Operator, channel: str, to: str = "") -> Answer:
     """Have the server send a test over a channel; `to`: who gets the mail."""
-    made = await managing.send_test(at.services, None, channel, to, at.origin)
+    made = await managing.send_test(at.services, OPERATOR, channel, to, at.origin)
     return shown(notice_view(made))
 
 
@@ -54,7 +55,7 @@ async def list_nodes(at: Operator) -> Answer:
 
 async def drain_node(at: Operator, id: str, undo: bool = False) -> Answer:
     """Let a server finish what it runs and take nothing new; or take executions again."""
-    told = await nodes.drain_node(at.services, None, id, not undo, at.origin)
+    told = await nodes.drain_node(at.services, OPERATOR, id, not undo, at.origin)
     return _node(told, NodeState.TAKING if undo else NodeState.DRAINING)
 
 
@@ -83,12 +84,12 @@ async def list_signing_keys(at: Operator) -> Answer:
 
 async def rotate_signing_key(at: Operator) -> Answer:
     """Have a new key sign links from now on; links that others signed stay good."""
-    return _key(await signing.rotate_signing_key(at.services, None, at.origin))
+    return _key(await signing.rotate_signing_key(at.services, OPERATOR, at.origin))
 
 
 async def retire_signing_key(at: Operator, id: str) -> Answer:
     """Refuse links that a key signed, from now on."""
-    await signing.retire_signing_key(at.services, id, None, at.origin)
+    await signing.retire_signing_key(at.services, OPERATOR, id, at.origin)
     return {"id": id, "retired": True}
 
 

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from wfcore.errors import InvalidInput
+from wfcore.model.access import OPERATOR
 from wfcore.model.json import JsonObject
 from wfcore.model.page import PageRequest
 from wfcore.model.webhook import Scheme, Webhook, WebhookStatus
@@ -89,7 +90,7 @@ async def set_webhook(
     if new_secret:
         fields["secret"] = None
     changed = await webhooks.update_webhook(
-        at.services, None, id, WebhookChange(**fields), origin=at.origin
+        at.services, OPERATOR, id, WebhookChange(**fields), origin=at.origin
     )
     last = await webhooks.last_triggered(at.services, id)
     return _webhook(at, changed, last, changed.secret_key if "secret" in fields else None)
@@ -97,7 +98,7 @@ async def set_webhook(
 
 async def list_webhooks(at: Operator, limit: int = 50) -> Answer:
     """All webhooks, newest first."""
-    page = await webhooks.list_webhooks(at.services, None, PageRequest(1, checked_size(limit)))
+    page = await webhooks.list_webhooks(at.services, OPERATOR, PageRequest(1, checked_size(limit)))
     names = await lookup.workflow_names(at.services, [one.workflow_id for one in page.rows])
     emails = await lookup.emails(at.services, [one.owner_id for one in page.rows])
     rows = []
@@ -113,27 +114,27 @@ async def list_webhooks(at: Operator, limit: int = 50) -> Answer:
 
 async def delete_webhook(at: Operator, id: str) -> Answer:
     """Delete a webhook with its statistics."""
-    await webhooks.delete_webhook(at.services, None, id, origin=at.origin)
+    await webhooks.delete_webhook(at.services, OPERATOR, id, origin=at.origin)
     return {"ok": True, "webhookId": id}
 
 
 async def list_deliveries(at: Operator, id: str, limit: int = 50) -> Answer:
     """The last deliveries to a webhook, and why some were refused."""
     page = PageRequest(1, checked_size(limit))
-    found = await deliveries.list_deliveries(at.services, None, id, page)
+    found = await deliveries.list_deliveries(at.services, OPERATOR, id, page)
     return listed(map(delivery_view, found.rows), found.total)
 
 
 async def replay_delivery(at: Operator, id: str, delivery: str) -> Answer:
     """Start a new execution from what a delivery carried."""
     return _triggered(
-        id, await deliveries.replay_delivery(at.services, None, id, delivery, at.origin)
+        id, await deliveries.replay_delivery(at.services, OPERATOR, id, delivery, at.origin)
     )
 
 
 async def try_webhook(at: Operator, id: str, payload: JsonObject | None = None) -> Answer:
     """Deliver a sample, signed as the sender would, through every check."""
-    started = await deliveries.deliver_test(at.services, None, id, payload, at.origin)
+    started = await deliveries.deliver_test(at.services, OPERATOR, id, payload, at.origin)
     return deliveries.ignored_reply(id) if started is None else _triggered(id, started)
 
 

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from functools import partial
 
-from wfcore.model.access import Permission
+from wfcore.model.access import OPERATOR, Permission, Principal, Unrestricted
 from wfcore.model.json import Json
 from wfcore.model.page import PageRequest
 from wfcore.model.trigger import TriggerRow
@@ -63,7 +63,7 @@ async def _read(at: Operator, text: str) -> Definition:
 async def list_workflows(at: Operator, limit: int = 50, owner: str | None = None) -> Answer:
     """All workflows, or those of one account, by name."""
     page = PageRequest(1, checked_size(limit))
-    who = None
+    who: Principal | Unrestricted = OPERATOR
     if owner is not None:
         account = await lookup.account(at.services, owner, "owner")
         who = await lookup.owner_of(at.services, account.id)
@@ -133,14 +133,14 @@ async def export_workflow(at: Operator, workflow: str, version: int | None = Non
     """
     found = (await lookup.workflow(at.services, workflow)).workflow
     number = found.revision if version is None else version
-    _, text, _ = await browsing.read_version(at.services, None, found.id, number)
+    _, text, _ = await browsing.read_version(at.services, OPERATOR, found.id, number)
     return shown(version_view(text))
 
 
 async def roll_back_workflow(at: Operator, workflow: str, to: int) -> Answer:
     """Apply what version `to` said as the next version."""
     found = (await lookup.workflow(at.services, workflow)).workflow
-    _, wanted, _ = await browsing.read_version(at.services, None, found.id, to)
+    _, wanted, _ = await browsing.read_version(at.services, OPERATOR, found.id, to)
     dropped = await dropped_state(at.services, found.owner_id, wanted.definition)
     applied = await versions.roll_back_workflow(at.services, found.id, to, at.origin)
     done: Answer = {"id": applied.id, "name": applied.name, "version": applied.revision}
@@ -150,7 +150,7 @@ async def roll_back_workflow(at: Operator, workflow: str, to: int) -> Answer:
 async def read_state(at: Operator, workflow: str) -> Answer:
     """The state of a workflow: its values by name; of secret names, whether there is a value."""
     found = (await lookup.workflow(at.services, workflow)).workflow
-    return _state(found.id, await state.read_state(at.services, None, found.id))
+    return _state(found.id, await state.read_state(at.services, OPERATOR, found.id))
 
 
 async def set_state(
@@ -170,7 +170,7 @@ async def set_state(
     }
     given |= dict.fromkeys(reset)
     id = found.workflow.id
-    return _state(id, await state.set_state(at.services, None, id, given, at.origin))
+    return _state(id, await state.set_state(at.services, OPERATOR, id, given, at.origin))
 
 
 def _state(workflow_id: str, rows: Sequence[StateRow]) -> Answer:
@@ -181,18 +181,18 @@ async def list_triggers(at: Operator, workflow: str | None = None, limit: int = 
     """All triggers: what they wait for, when they fire next, and why they do not."""
     id = (await lookup.workflow(at.services, workflow)).workflow.id if workflow else None
     page = PageRequest(1, checked_size(limit))
-    found = await triggers.list_triggers(at.services, None, page, id)
+    found = await triggers.list_triggers(at.services, OPERATOR, page, id)
     return listed(map(_trigger, found.rows), found.total)
 
 
 async def pause_trigger(at: Operator, id: str, reason: str | None = None) -> Answer:
     """Pause a trigger: it starts nothing until it is resumed."""
-    return _trigger(await triggers.pause_trigger(at.services, None, id, at.origin, reason))
+    return _trigger(await triggers.pause_trigger(at.services, OPERATOR, id, at.origin, reason))
 
 
 async def resume_trigger(at: Operator, id: str) -> Answer:
     """Resume a paused trigger, from its next instant on."""
-    return _trigger(await triggers.resume_trigger(at.services, None, id, at.origin))
+    return _trigger(await triggers.resume_trigger(at.services, OPERATOR, id, at.origin))
 
 
 async def preview_backfill(at: Operator, id: str, since: int, until: int) -> Answer:
@@ -201,13 +201,13 @@ async def preview_backfill(at: Operator, id: str, since: int, until: int) -> Ans
     were started, and what would become of the others.
     """
     begin, end = EpochMs(since), EpochMs(until)
-    return _instants(await backfilling.preview_backfill(at.services, None, id, begin, end))
+    return _instants(await backfilling.preview_backfill(at.services, OPERATOR, id, begin, end))
 
 
 async def backfill_trigger(at: Operator, id: str, since: int, until: int) -> Answer:
     """Start a schedule for these instants, each that was not started before."""
     begin, end = EpochMs(since), EpochMs(until)
-    return _instants(await backfilling.backfill(at.services, None, id, begin, end, at.origin))
+    return _instants(await backfilling.backfill(at.services, OPERATOR, id, begin, end, at.origin))
 
 
 def _instants(found: Sequence[BackfillResult]) -> Answer:

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from attrs import evolve, frozen
 
 from wfcore.errors import Forbidden
-from wfcore.model.access import Caller, Principal, Share
+from wfcore.model.access import OPERATOR, Caller, Principal, Share, Unrestricted
 from wfcore.model.approval import (
     Approval,
     ApprovalHead,
@@ -41,19 +41,21 @@ EVERY_APPROVAL = ApprovalFilter()
 
 async def list_approvals(
     services: Services,
-    who: Principal | None,
+    who: Principal | Unrestricted,
     page: PageRequest,
     where: ApprovalFilter = EVERY_APPROVAL,
 ) -> Page[ApprovalHead]:
     """The approvals that the caller may see; the account in *where* is ignored. AC-5."""
     await expire_all_due(services)
-    if who is not None:
+    if who is not OPERATOR:
         where = evolve(where, account_id=who.account.id, email=who.account.email)
     async with services.store.view() as view:
         return await view.approvals.list(where, page)
 
 
-async def read_approval(services: Services, who: Caller | None, approval_id: str) -> Approval:
+async def read_approval(
+    services: Services, who: Caller | Unrestricted, approval_id: str
+) -> Approval:
     """The approval, with the parts that *who* may see. Raises `NotFound`. PL-4."""
     async with services.store.view() as view:
         approval, _ = await approval_for(view, who, approval_id)
@@ -119,7 +121,7 @@ def why_not(approval: Approval, who: Caller, share: Share | None, now: EpochMs) 
 
 
 async def approvals_of(
-    services: Services, who: Principal | None, execution_id: str
+    services: Services, who: Principal | Unrestricted, execution_id: str
 ) -> Sequence[Approval]:
     """
     The approvals of one execution that the caller may see, newest first. AC-5.
@@ -136,8 +138,8 @@ async def approvals_of(
     return visible
 
 
-async def _sees(view: View, who: Principal | None, approval: Approval) -> bool:
-    if who is None:
+async def _sees(view: View, who: Principal | Unrestricted, approval: Approval) -> bool:
+    if who is OPERATOR:
         return True
     share = await view.get(Share, approval.workflow_id, who.account.id)
     return sees_approval(approval, who, share)

@@ -18,7 +18,7 @@ from wfcore.errors import (
     NotFound,
     StoreUnavailable,
 )
-from wfcore.model.access import Caller, Share
+from wfcore.model.access import OPERATOR, Caller, Share, Unrestricted
 from wfcore.model.approval import (
     Approval,
     ApprovalStatus,
@@ -81,9 +81,6 @@ from wfcore.usecases.unit_of_work import (
     stale_if_illegal,
 )
 
-OPERATOR = "operator"
-"""The name of the decider in a history if the decision came from the command line."""
-
 
 def require_may(
     approval: Approval, who: Caller, share: Share | None, decision: Choice, now: EpochMs
@@ -126,7 +123,7 @@ class Decide:
 
 
 async def decide_approval(
-    services: Services, who: Caller | None, decision: Decide, origin: Origin = UNKNOWN
+    services: Services, who: Caller | Unrestricted, decision: Decide, origin: Origin = UNKNOWN
 ) -> Approval:
     """
     Record one decision. The execution continues or stops, or waits for further approvers. AP-2,
@@ -152,7 +149,7 @@ async def decide_approval(
 
 @retried
 async def _decide(
-    services: Services, who: Caller | None, decision: Decide, origin: Origin
+    services: Services, who: Caller | Unrestricted, decision: Decide, origin: Origin
 ) -> Approval:
     now = services.clock.deadline_now()
     async with services.store.unit() as unit:
@@ -178,7 +175,7 @@ async def _decide(
 
 
 async def _admitted(
-    services: Services, unit: View, who: Caller | None, decision: Decide, now: EpochMs
+    services: Services, unit: View, who: Caller | Unrestricted, decision: Decide, now: EpochMs
 ) -> tuple[Approval, Decider]:
     """The approval before the decision, and the decider, who may make the decision."""
     before, share = await approval_for(unit, who, decision.approval_id)
@@ -186,7 +183,7 @@ async def _admitted(
     if isinstance(decision.decision, Approve):
         page = f"{services.policy.public_url or ''}/approvals/{before.id}"
         require_confirmable(before, who, page)
-    if who is not None:
+    if who is not OPERATOR:
         given_for = require_may(before, who, share, decision.decision, now)
         decider = evolve(decider, given_for=given_for)
     if before.assurance is Assurance.PASSKEY and decision.comment is not None:
@@ -267,9 +264,11 @@ def _signed(after: Approval, decision: Decide) -> Approval:
     return with_receipt(after, receipt_of(statement, given.digests, given.passkey, given.answer))
 
 
-def _decider(who: Caller | None, decision: Decide) -> Decider:
-    by, account = (who.email, who.identity) if who else (OPERATOR, OPERATOR)
-    return Decider(by, decision.source, decision.comment, account, decision.alone and who is None)
+def _decider(who: Caller | Unrestricted, decision: Decide) -> Decider:
+    if who is OPERATOR:  # the histories of approvals name the operator so
+        name = OPERATOR.value
+        return Decider(name, decision.source, decision.comment, name, decision.alone)
+    return Decider(who.email, decision.source, decision.comment, who.identity)
 
 
 async def _continued(

@@ -16,7 +16,7 @@ from wfcore.errors import (
     TooManyAttempts,
     Unauthenticated,
 )
-from wfcore.model.access import Caller, Principal
+from wfcore.model.access import OPERATOR, Caller, Principal, Unrestricted
 from wfcore.model.approval import Approval
 from wfcore.model.event import AuditEntry, AuditOutcome, ChainPoint
 from wfcore.model.execution import Execution
@@ -72,7 +72,7 @@ def note(
     services: Services,
     unit: Unit,
     event: str,
-    who: Caller | None,
+    who: Caller | Unrestricted | None,
     target: str | None,
     origin: Origin,
     details: JsonObject | None = None,
@@ -81,13 +81,14 @@ def note(
     record: Record | None = None,
 ) -> None:
     """
-    Add an entry about an action of *unit*: both are stored or neither. *record*: data that is too
+    Add an entry about an action of *unit*: both are stored or neither. *who*: the person who acts;
+    None: the service itself. *record*: data that is too
     large for a list, stored with the entry. AL-3.
     """
     who = origin.operator or who
     entry = evolve(
         _entry(services, event, origin, target),
-        account_id=who.identity if who else None,
+        account_id=_account_id(who),
         key_id=_key_id(who),
         details=details,
         execution_id=execution_id,
@@ -140,7 +141,7 @@ def act_record(after: Approval) -> Record:
 def note_decision(
     services: Services,
     unit: Unit,
-    who: Caller | None,
+    who: Caller | Unrestricted | None,
     approval: Approval,
     audit: DecisionAudit,
     run: Execution,
@@ -175,7 +176,7 @@ def note_decision(
 async def note_refusal(
     services: Services,
     event: str,
-    who: Caller | None,
+    who: Caller | Unrestricted,
     target: str,
     error: NotFound | Forbidden | Conflict,
     origin: Origin,
@@ -190,7 +191,7 @@ async def note_refusal(
     reason = next(word for kind, word in _REFUSED.items() if isinstance(error, kind))
     entry = evolve(
         _entry(services, event, origin, without_keys(target)[:SHOWN], reason),
-        account_id=who.identity if who else None,
+        account_id=_account_id(who),
         key_id=_key_id(who),
     )
     await _note_first(services, entry)
@@ -296,7 +297,11 @@ def _entry(
     )
 
 
-def _key_id(who: Caller | None) -> str | None:
+def _account_id(who: Caller | Unrestricted | None) -> str | None:
+    return None if who is None or who is OPERATOR else who.identity
+
+
+def _key_id(who: Caller | Unrestricted | None) -> str | None:
     return who.key.id if isinstance(who, Principal) and who.key else None
 
 

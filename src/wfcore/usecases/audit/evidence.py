@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from attrs import evolve, frozen
 
 from wfcore.errors import Conflict, InvalidInput, NotFound
+from wfcore.model.access import OPERATOR
 from wfcore.model.approval import Approval
 from wfcore.model.event import Anchor, AuditChain, ChainedEntry, ChainPoint
 from wfcore.model.execution import Artifact, Execution
@@ -156,7 +157,7 @@ async def write_evidence(
             services,
             unit,
             "evidence.write",
-            None,
+            OPERATOR,
             execution_id,
             origin,
             about,

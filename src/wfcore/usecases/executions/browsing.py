@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from attrs import frozen
 
 from wfcore.errors import NotFound, Unreadable
-from wfcore.model.access import Permission, Principal, Share
+from wfcore.model.access import Permission, Principal, Share, Unrestricted
 from wfcore.model.event import Event
 from wfcore.model.execution import Artifact, Callback, Execution, ExecutionStatus, Replay
 from wfcore.model.page import PageCursor, PageRequest
@@ -39,7 +39,7 @@ _MOST_EVENTS = 2_000
 
 
 async def count_executions(
-    services: Services, who: Principal | None, where: ExecutionFilter = EVERY_EXECUTION
+    services: Services, who: Principal | Unrestricted, where: ExecutionFilter = EVERY_EXECUTION
 ) -> Mapping[ExecutionStatus, int]:
     """The executions that `list_executions` shows, counted by status up to `MOST_COUNTED`. PG-6."""
     async with services.store.view() as view:

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from attrs import field, frozen
 
 from wfcore.errors import NotFound, Stale
-from wfcore.model.access import ApiKey, Principal
+from wfcore.model.access import ApiKey, Principal, Unrestricted
 from wfcore.model.execution import Callback, Execution
 from wfcore.model.trace import span_about
 from wfcore.ports.callbacks import CallbackAnswer
@@ -37,7 +37,7 @@ class CallbackAttempt:
 
 
 async def read_callback(
-    services: Services, who: Principal | None, execution_id: str
+    services: Services, who: Principal | Unrestricted, execution_id: str
 ) -> tuple[Execution, Callback]:
     """
     An execution and the state of its callback; before the end of the execution, the callback that

@@ -6,7 +6,7 @@ from typing import TypeAlias
 from attrs import evolve
 
 from wfcore.errors import AlreadyFinished, IllegalMove, NoResultYet, NotFound
-from wfcore.model.access import Principal
+from wfcore.model.access import OPERATOR, Principal, Unrestricted
 from wfcore.model.event import Event, EventKind
 from wfcore.model.execution import Execution, ExecutionStatus
 from wfcore.model.page import Page, PageRequest
@@ -29,7 +29,7 @@ EVERY_EXECUTION = ExecutionFilter()
 
 async def list_executions(
     services: Services,
-    who: Principal | None,
+    who: Principal | Unrestricted,
     page: PageRequest,
     where: ExecutionFilter = EVERY_EXECUTION,
 ) -> Page[Execution]:
@@ -44,9 +44,11 @@ async def list_executions(
         return await view.executions.list(await visible(view, who, where), page)
 
 
-async def visible(view: View, who: Principal | None, where: ExecutionFilter) -> ExecutionFilter:
+async def visible(
+    view: View, who: Principal | Unrestricted, where: ExecutionFilter
+) -> ExecutionFilter:
     """*where*, narrowed to the executions that *who* sees in lists. AC-4."""
-    if who is None:
+    if who is OPERATOR:
         return where
     owner_id: str | None = who.account.id
     if where.workflow_id is not None:
@@ -57,7 +59,7 @@ async def visible(view: View, who: Principal | None, where: ExecutionFilter) -> 
 
 
 async def read_execution(
-    services: Services, who: Principal | None, execution_id: str, *, outputs: bool = True
+    services: Services, who: Principal | Unrestricted, execution_id: str, *, outputs: bool = True
 ) -> Execution:
     """One execution; without *outputs* large outputs are left out. Raises `NotFound`."""
     async with services.store.view() as view:
@@ -80,7 +82,7 @@ async def redriven_as(services: Services, run: Execution) -> str | None:
 
 
 async def read_execution_definition(
-    services: Services, who: Principal | None, execution_id: str
+    services: Services, who: Principal | Unrestricted, execution_id: str
 ) -> tuple[Execution, Definition]:
     """
     An execution and its definition; variables that are secret now are also secret in the returned
@@ -97,7 +99,7 @@ async def read_execution_definition(
 
 
 async def read_result(
-    services: Services, who: Principal | None, execution_id: str, *, outputs: bool = True
+    services: Services, who: Principal | Unrestricted, execution_id: str, *, outputs: bool = True
 ) -> Execution:
     """
     An ended execution with its output and, by default, the outputs of its steps. Raises `NotFound`;
@@ -111,7 +113,7 @@ async def read_result(
 
 @retried
 async def cancel_execution(
-    services: Services, who: Principal | None, execution_id: str, origin: Origin = UNKNOWN
+    services: Services, who: Principal | Unrestricted, execution_id: str, origin: Origin = UNKNOWN
 ) -> Execution:
     """
     End an execution at once, in one unit with its open approvals; running steps are killed. EX-7.
@@ -134,7 +136,11 @@ async def cancel_execution(
 
 
 async def read_events(
-    services: Services, who: Principal | None, execution_id: str, after: int, limit: int = 500
+    services: Services,
+    who: Principal | Unrestricted,
+    execution_id: str,
+    after: int,
+    limit: int = 500,
 ) -> tuple[Execution, Sequence[Event]]:
     """
     The execution, and its events numbered above *after*. Large outputs may be left out. Raises
@@ -147,7 +153,7 @@ async def read_events(
 
 async def read_logs(
     services: Services,
-    who: Principal | None,
+    who: Principal | Unrestricted,
     execution_id: str,
     after: int = 0,
     step: str | None = None,
@@ -218,7 +224,7 @@ STILL_MS = 3_000
 
 async def wait_for_rest(
     services: Services,
-    who: Principal | None,
+    who: Principal | Unrestricted,
     execution_id: str,
     wait_ms: int,
     *,
@@ -244,7 +250,7 @@ async def wait_for_rest(
 async def wait_until(
     over: Callable[[Execution, EpochMs], bool],
     services: Services,
-    who: Principal | None,
+    who: Principal | Unrestricted,
     execution_id: str,
     wait_ms: int,
     *,

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from attrs import frozen
 
-from wfcore.model.access import Principal
+from wfcore.model.access import OPERATOR, Principal, Unrestricted
 from wfcore.model.approval import Approval
 from wfcore.model.execution import Awaits, Execution, ExecutionStatus
 from wfcore.model.explanation import Line
@@ -44,7 +44,7 @@ class Explanation:
 
 async def explain_execution(
     services: Services,
-    who: Principal | None,
+    who: Principal | Unrestricted,
     execution_id: str,
     *,
     serving: bool | None = None,
@@ -78,17 +78,24 @@ async def _approvals(view: View, run: Execution) -> Sequence[Approval]:
     return (await view.approvals.list(where, PageRequest(1, _MOST_HELD))).rows
 
 
-async def _queue(services: Services, view: View, who: Principal | None) -> Queue:
-    asker = who.account.id if who else None
+async def _queue(services: Services, view: View, who: Principal | Unrestricted) -> Queue:
     alive = working(await view.nodes.list(), services.store.now())
-    return Queue(await _held(view), services.policy.places, asker, alive)
+    return Queue(await _held(view), services.policy.places, _asker(who), alive)
 
 
-async def _children(view: View, run: Execution, who: Principal | None) -> Sequence[Execution]:
+def _asker(who: Principal | Unrestricted) -> str | None:
+    return None if who is OPERATOR else who.account.id
+
+
+async def _children(
+    view: View, run: Execution, who: Principal | Unrestricted
+) -> Sequence[Execution]:
     """The executions that *run* waits for, as far as *who* sees them. XP-2."""
     ids = (result.open_child for result in run.step_results.values())
     found = [await execution_of(view, id) for id in ids if id is not None]
-    return [one for one in found if one and (who is None or sees_execution(one, who.account.id))]
+    return [
+        one for one in found if one and (who is OPERATOR or sees_execution(one, who.account.id))
+    ]
 
 
 async def _mails(view: View, run: Execution) -> Sequence[Notice]:
@@ -98,7 +105,7 @@ async def _mails(view: View, run: Execution) -> Sequence[Notice]:
     return await view.some(Notice, ids) if ids else ()
 
 
-async def _group(view: View, run: Execution, who: Principal | None) -> GroupAhead | None:
+async def _group(view: View, run: Execution, who: Principal | Unrestricted) -> GroupAhead | None:
     """The executions ahead of *run* in its group, by the present limit of its workflow."""
     if run.concurrency_group is None or run.fence > 0:
         return None
@@ -109,8 +116,8 @@ async def _group(view: View, run: Execution, who: Principal | None) -> GroupAhea
     limit = newest.definition.concurrency if newest else None
     if limit is None:
         return None
-    held, asker = await view.groups.held(run.concurrency_group), who.account.id if who else None
-    return GroupAhead(held, limit.limit, await _holders(view, run), asker)
+    held = await view.groups.held(run.concurrency_group)
+    return GroupAhead(held, limit.limit, await _holders(view, run), _asker(who))
 
 
 async def _holders(view: View, run: Execution) -> Sequence[Execution]:

@@ -6,7 +6,7 @@ from functools import partial
 from attrs import evolve, frozen
 
 from wfcore.errors import Conflict, InvalidDefinition, NotFound
-from wfcore.model.access import Principal
+from wfcore.model.access import Principal, Unrestricted
 from wfcore.model.approval import Approval
 from wfcore.model.execution import Execution, ExecutionStatus, TriggerSource
 from wfcore.model.json import JsonObject
@@ -134,7 +134,7 @@ async def _workflow(
 
 async def read_gate(
     services: Services,
-    who: Principal | None,
+    who: Principal | Unrestricted,
     execution_id: str,
     wait_ms: int = 0,
     *,

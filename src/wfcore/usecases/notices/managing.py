@@ -1,7 +1,7 @@
 """Notices for operators: listing, retries, tests. NT-7."""
 
 from wfcore.errors import Conflict, InvalidInput, NotFound
-from wfcore.model.access import Principal
+from wfcore.model.access import Principal, Unrestricted
 from wfcore.model.notice import Notice, NoticeKind, NoticeStatus
 from wfcore.model.page import Page, PageRequest
 from wfcore.rules.notices.delivery import tried_again
@@ -21,7 +21,7 @@ async def list_notices(
 
 @retried
 async def retry_notice(
-    services: Services, who: Principal | None, notice_id: str, origin: Origin = UNKNOWN
+    services: Services, who: Principal | Unrestricted, notice_id: str, origin: Origin = UNKNOWN
 ) -> Notice:
     """
     Make a notice that was given up due at once; its count of attempts begins again.
@@ -45,7 +45,7 @@ async def retry_notice(
 @retried
 async def send_test(
     services: Services,
-    who: Principal | None,
+    who: Principal | Unrestricted,
     channel: str,
     to: str = "",
     origin: Origin = UNKNOWN,

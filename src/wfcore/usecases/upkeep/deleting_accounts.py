@@ -13,7 +13,7 @@ from contextlib import suppress
 from attrs import asdict, evolve, frozen
 
 from wfcore.errors import AlreadyFinished, Conflict, InvalidInput, NotFound
-from wfcore.model.access import Account, AccountStatus, ApiKey, Session, Share
+from wfcore.model.access import OPERATOR, Account, AccountStatus, ApiKey, Session, Share
 from wfcore.model.execution import Execution, ExecutionStatus
 from wfcore.model.notice import Notice
 from wfcore.model.page import OLDEST, PageRequest
@@ -121,7 +121,7 @@ async def _cancel_all(services: Services, account_id: str, origin: Origin) -> No
         going = [one.id async for one in _going(view, account_id)]
     for id in going:
         with suppress(NotFound, AlreadyFinished):  # also as the child of one before
-            await cancel_execution(services, None, id, origin)
+            await cancel_execution(services, OPERATOR, id, origin)
 
 
 @retried
@@ -135,7 +135,7 @@ async def _give_up_access(services: Services, account_id: str, origin: Origin) -
         workflows = [one async for one in _workflows(view, account_id)]
     for webhook in webhooks:
         with suppress(NotFound):
-            await delete_webhook(services, None, webhook.id, origin)
+            await delete_webhook(services, OPERATOR, webhook.id, origin)
     for workflow in workflows:
         if workflow.owner_id == account_id:
             with suppress(NotFound):
@@ -195,7 +195,7 @@ async def _delete(services: Services, account_id: str, found: Belongings, origin
             )
         unit.delete(account)
         details = {name: int(count) for name, count in asdict(found).items()}
-        note(services, unit, "account.delete", None, account_id, origin, details)
+        note(services, unit, "account.delete", OPERATOR, account_id, origin, details)
         await unit.commit()
 
 

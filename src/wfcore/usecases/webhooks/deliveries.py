@@ -5,7 +5,7 @@ import json
 from attrs import evolve
 
 from wfcore.errors import Conflict, NotFound
-from wfcore.model.access import Principal
+from wfcore.model.access import Principal, Unrestricted
 from wfcore.model.json import JsonObject
 from wfcore.model.page import Page, PageRequest
 from wfcore.model.webhook import IGNORED, AuthMode, Delivery, DeliveryKind, Webhook
@@ -128,10 +128,10 @@ async def _keeps(unit: Unit, webhook: Webhook, size: int) -> bool:
 
 
 async def list_deliveries(
-    services: Services, who: Principal | None, webhook_id: str, page: PageRequest
+    services: Services, who: Principal | Unrestricted, webhook_id: str, page: PageRequest
 ) -> Page[Delivery]:
     """
-    The last deliveries of a webhook of *who* (None: a webhook of anybody), newest first. WH-20.
+    The last deliveries of a webhook of *who* (an operator: of anybody), newest first. WH-20.
     """
     webhook = await read_webhook(services, who, webhook_id)
     async with services.store.view() as view:
@@ -142,7 +142,7 @@ async def list_deliveries(
 
 async def replay_delivery(
     services: Services,
-    who: Principal | None,
+    who: Principal | Unrestricted,
     webhook_id: str,
     delivery_id: str,
     origin: Origin = UNKNOWN,
@@ -177,7 +177,7 @@ async def replay_delivery(
 
 async def deliver_test(
     services: Services,
-    who: Principal | None,
+    who: Principal | Unrestricted,
     webhook_id: str,
     payload: JsonObject | None = None,
     origin: Origin = UNKNOWN,
@@ -214,7 +214,7 @@ async def deliver_test(
 
 @retried
 async def _note_deed(
-    services: Services, who: Principal | None, webhook: Webhook, event: str, origin: Origin
+    services: Services, who: Principal | Unrestricted, webhook: Webhook, event: str, origin: Origin
 ) -> None:
     async with services.store.unit() as unit:
         note(services, unit, event, who, webhook.id, origin)

@@ -3,7 +3,7 @@
 from attrs import evolve, field, frozen
 
 from wfcore.errors import InvalidInput, NotFound
-from wfcore.model.access import Account, ApiKey, Permission, Principal
+from wfcore.model.access import OPERATOR, Account, ApiKey, Permission, Principal, Unrestricted
 from wfcore.model.json import Json
 from wfcore.model.page import Page, PageRequest
 from wfcore.model.webhook import DisabledReason, Scheme, Webhook, WebhookStatus
@@ -122,14 +122,16 @@ async def _claim_room(unit: Unit, owner: Account, webhook_id: str) -> None:
 
 
 async def list_webhooks(
-    services: Services, who: Principal | None, page: PageRequest
+    services: Services, who: Principal | Unrestricted, page: PageRequest
 ) -> Page[Webhook]:
-    """The webhooks of *who* (None: of all accounts), newest first."""
+    """The webhooks of *who* (`OPERATOR`: of all accounts), newest first."""
     async with services.store.view() as view:
-        return await view.webhooks.of_owner(who.account.id if who else None, page)
+        return await view.webhooks.of_owner(None if who is OPERATOR else who.account.id, page)
 
 
-async def read_webhook(services: Services, who: Principal | None, webhook_id: str) -> Webhook:
+async def read_webhook(
+    services: Services, who: Principal | Unrestricted, webhook_id: str
+) -> Webhook:
     """The webhook, for its owner or an operator. Raises `NotFound` for everybody else."""
     async with services.store.view() as view:
         return _own(await view.get(Webhook, webhook_id), who)
@@ -138,7 +140,7 @@ async def read_webhook(services: Services, who: Principal | None, webhook_id: st
 @retried
 async def update_webhook(
     services: Services,
-    who: Principal | None,
+    who: Principal | Unrestricted,
     webhook_id: str,
     change: WebhookChange,
     origin: Origin = UNKNOWN,
@@ -211,7 +213,7 @@ def _resigned(services: Services, webhook: Webhook, change: WebhookChange, now: 
 
 @retried
 async def delete_webhook(
-    services: Services, who: Principal | None, webhook_id: str, origin: Origin = UNKNOWN
+    services: Services, who: Principal | Unrestricted, webhook_id: str, origin: Origin = UNKNOWN
 ) -> None:
     """Delete the webhook with its statistics and deliveries. Raises `NotFound`."""
     async with services.store.unit() as unit:
@@ -221,7 +223,9 @@ async def delete_webhook(
         await unit.commit()
 
 
-async def webhook_stats(services: Services, who: Principal | None, webhook_id: str) -> Stats:
+async def webhook_stats(
+    services: Services, who: Principal | Unrestricted, webhook_id: str
+) -> Stats:
     """The counts of accepted and refused triggers. Raises `NotFound`. WH-9."""
     async with services.store.view() as view:
         webhook = _own(await view.get(Webhook, webhook_id), who)
@@ -234,8 +238,8 @@ async def last_triggered(services: Services, webhook_id: str) -> EpochMs | None:
         return stats(await view.webhooks.tallies(webhook_id)).last_triggered_at
 
 
-def _own(webhook: Webhook | None, who: Principal | None) -> Webhook:
-    sees = who is None or who.operator or (webhook and webhook.owner_id == who.account.id)
+def _own(webhook: Webhook | None, who: Principal | Unrestricted) -> Webhook:
+    sees = who is OPERATOR or who.operator or (webhook and webhook.owner_id == who.account.id)
     if webhook is None or not sees:
         raise NotFound("Webhook")
     return webhook

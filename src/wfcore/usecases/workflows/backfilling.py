@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from attrs import frozen
 
 from wfcore.errors import Conflict, InvalidInput, NotFound
-from wfcore.model.access import Account, Principal
+from wfcore.model.access import Account, Principal, Unrestricted
 from wfcore.model.json import JsonObject
 from wfcore.model.trigger import Refusal, Schedule, Trigger
 from wfcore.model.workflow import Workflow
@@ -41,7 +41,11 @@ class BackfillResult:
 
 
 async def preview_backfill(
-    services: Services, who: Principal | None, trigger_id: str, since: EpochMs, until: EpochMs
+    services: Services,
+    who: Principal | Unrestricted,
+    trigger_id: str,
+    since: EpochMs,
+    until: EpochMs,
 ) -> Sequence[BackfillResult]:
     """
     The results that `backfill` would have; nothing is changed. Needs EDIT on the workflow, or an
@@ -66,7 +70,7 @@ async def preview_backfill(
 
 async def backfill(
     services: Services,
-    who: Principal | None,
+    who: Principal | Unrestricted,
     trigger_id: str,
     since: EpochMs,
     until: EpochMs,
@@ -84,7 +88,7 @@ async def backfill(
 @retried
 async def _begun(
     services: Services,
-    who: Principal | None,
+    who: Principal | Unrestricted,
     trigger_id: str,
     since: EpochMs,
     until: EpochMs,

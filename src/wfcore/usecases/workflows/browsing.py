@@ -6,7 +6,7 @@ from contextlib import suppress
 from attrs import evolve, frozen
 
 from wfcore.errors import NotFound, Unreadable
-from wfcore.model.access import Account, Permission, Principal, Share
+from wfcore.model.access import Account, Permission, Principal, Share, Unrestricted
 from wfcore.model.page import Page, PageRequest
 from wfcore.model.webhook import Webhook
 from wfcore.model.workflow import Definition, DefinitionSnapshot, Workflow
@@ -152,7 +152,7 @@ MOST_VERSIONS = 2**31 - 1
 
 
 async def read_version(
-    services: Services, who: Principal | None, workflow_id: str, number: int
+    services: Services, who: Principal | Unrestricted, workflow_id: str, number: int
 ) -> tuple[Workflow, DefinitionSnapshot, DefinitionSnapshot | None]:
     """
     One version of a workflow, and the version before. Secrets of the present definition are masked

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 
-from wfcore.model.access import Permission, Principal
+from wfcore.model.access import Permission, Principal, Unrestricted
 from wfcore.model.json import Json, JsonObject
 from wfcore.model.workflow import Definition, Workflow, WorkflowState
 from wfcore.ports.store import Unit, View
@@ -14,7 +14,7 @@ from wfcore.usecases.unit_of_work import definition_of, retried, workflow_for
 
 
 async def read_state(
-    services: Services, who: Principal | None, workflow_id: str
+    services: Services, who: Principal | Unrestricted, workflow_id: str
 ) -> Sequence[StateRow]:
     """The state of a workflow that *who* sees, by name. Raises `NotFound`."""
     async with services.store.view() as view:
@@ -30,7 +30,7 @@ async def _rows(view: View | Unit, workflow: Workflow) -> Sequence[StateRow]:
 @retried
 async def set_state(
     services: Services,
-    who: Principal | None,
+    who: Principal | Unrestricted,
     workflow_id: str,
     changes: Mapping[str, Json],
     origin: Origin = UNKNOWN,

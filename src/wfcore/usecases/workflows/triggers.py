@@ -8,7 +8,7 @@ from heapq import heapify, heappop, heappush
 from attrs import evolve
 
 from wfcore.errors import InvalidInput, NotFound, Problem, Unreadable
-from wfcore.model.access import Account, Permission, Principal, Share
+from wfcore.model.access import OPERATOR, Account, Permission, Principal, Share, Unrestricted
 from wfcore.model.page import NEWEST, Page, PageRequest
 from wfcore.model.trigger import (
     Chain,
@@ -180,8 +180,7 @@ async def triggers_seen(services: Services, who: Principal) -> Sequence[tuple[Tr
     """
     page = PageRequest(size=MOST_TRIGGERS, after=NEWEST)
     async with services.store.view() as view:
-        lists = view.triggers
-        found = await (lists.list(page) if who.operator else lists.of_owner(who.account.id, page))
+        found = await _listed(view, who, page)
         rows = await _shown(view, found.rows)
         flows = await view.some(Workflow, {one.trigger.workflow_id for one in rows})
     names = {one.id: one.name for one in flows}
@@ -212,15 +211,18 @@ def next_fires(
 
 
 async def list_triggers(
-    services: Services, who: Principal | None, page: PageRequest, workflow_id: str | None = None
+    services: Services,
+    who: Principal | Unrestricted,
+    page: PageRequest,
+    workflow_id: str | None = None,
 ) -> Page[TriggerRow]:
     """
-    All triggers (the operator's list), newest first; with *workflow_id*, the triggers of one
-    workflow that *who* sees. Raises `NotFound`.
+    The triggers of *who* (an operator: of all accounts), newest first; with *workflow_id*, the
+    triggers of one workflow that *who* sees. Raises `NotFound`.
     """
     async with services.store.view() as view:
         if workflow_id is None:
-            found = await view.triggers.list(page)
+            found = await _listed(view, who, page)
             rows = await _shown(view, found.rows)
             return Page(rows, found.total, page.page, page.size, found.next)
         await workflow_for(view, who, workflow_id, Permission.VIEW)
@@ -228,9 +230,15 @@ async def list_triggers(
     return Page(every[page.offset : page.offset + page.size], len(every), page.page, page.size)
 
 
+async def _listed(view: View, who: Principal | Unrestricted, page: PageRequest) -> Page[Trigger]:
+    if who is OPERATOR or who.operator:
+        return await view.triggers.list(page)
+    return await view.triggers.of_owner(who.account.id, page)
+
+
 async def pause_trigger(
     services: Services,
-    who: Principal | None,
+    who: Principal | Unrestricted,
     trigger_id: str,
     origin: Origin = UNKNOWN,
     why: str | None = None,
@@ -241,12 +249,12 @@ async def pause_trigger(
 
     Needs EDIT on the trigger's workflow, or an operator. Raises `NotFound`, `Forbidden`.
     """
-    pause = Pause(services.clock.now(), who.account.id if who else None, why)
+    pause = Pause(services.clock.now(), None if who is OPERATOR else who.account.id, why)
     return await _set_pause(services, who, trigger_id, origin, pause)
 
 
 async def resume_trigger(
-    services: Services, who: Principal | None, trigger_id: str, origin: Origin = UNKNOWN
+    services: Services, who: Principal | Unrestricted, trigger_id: str, origin: Origin = UNKNOWN
 ) -> TriggerRow:
     """
     Resume a trigger from its next instant on, with its count of failures at 0. Missed instants stay
@@ -255,17 +263,16 @@ async def resume_trigger(
     return await _set_pause(services, who, trigger_id, origin, None)
 
 
-async def trigger_for(view: View | Unit, who: Principal | None, trigger_id: str) -> Trigger:
+async def trigger_for(view: View | Unit, who: Principal | Unrestricted, trigger_id: str) -> Trigger:
     """
-    A trigger that *who* may change: with EDIT on the trigger's workflow, or as an operator; *who*
-    None: the operator on the host. Raises `NotFound`, also if *who* may not see the trigger, and
-    `Forbidden`.
+    A trigger that *who* may change: with EDIT on the trigger's workflow, or as an operator. Raises
+    `NotFound`, also if *who* may not see the trigger, and `Forbidden`.
     """
     trigger = await view.get(Trigger, trigger_id)
     if trigger is None:
         raise NotFound("Trigger")
     try:
-        asking = None if who and who.operator else who
+        asking = OPERATOR if who is OPERATOR or who.operator else who
         await workflow_for(view, asking, trigger.workflow_id, Permission.EDIT)
     except NotFound:
         raise NotFound("Trigger") from None
@@ -273,7 +280,7 @@ async def trigger_for(view: View | Unit, who: Principal | None, trigger_id: str)
 
 
 async def read_trigger(
-    services: Services, who: Principal | None, trigger_id: str
+    services: Services, who: Principal | Unrestricted, trigger_id: str
 ) -> tuple[TriggerRow, Workflow]:
     """A trigger that *who* may change, with its workflow. Raises the errors of `trigger_for`."""
     async with services.store.view() as view:
@@ -287,7 +294,7 @@ async def read_trigger(
 @retried
 async def _set_pause(
     services: Services,
-    who: Principal | None,
+    who: Principal | Unrestricted,
     trigger_id: str,
     origin: Origin,
     pause: Pause | None,

@@ -15,7 +15,7 @@ from wfcore.errors import (
     Problem,
     Unreadable,
 )
-from wfcore.model.access import Account, Permission, Principal, Share
+from wfcore.model.access import OPERATOR, Account, Permission, Principal, Share, Unrestricted
 from wfcore.model.json import JsonObject
 from wfcore.model.page import Page, PageRequest
 from wfcore.model.trigger import TriggerRow
@@ -60,11 +60,11 @@ class WorkflowRow:
 
 
 async def list_workflows(
-    services: Services, who: Principal | None, page: PageRequest
+    services: Services, who: Principal | Unrestricted, page: PageRequest
 ) -> Page[WorkflowRow]:
-    """The workflows that *who* sees (None: all workflows), by name. AC-3, AC-6."""
+    """The workflows that *who* sees (`OPERATOR`: all workflows), by name. AC-3, AC-6."""
     async with services.store.view() as view:
-        if who is None:
+        if who is OPERATOR:
             found = await view.workflows.list(page)
         else:
             found = await view.workflows.visible_to(who.account.id, page)
@@ -75,7 +75,9 @@ async def list_workflows(
     return Page(tuple(rows), found.total, found.page, found.size, found.next)
 
 
-async def read_workflow(services: Services, who: Principal | None, workflow_id: str) -> WorkflowRow:
+async def read_workflow(
+    services: Services, who: Principal | Unrestricted, workflow_id: str
+) -> WorkflowRow:
     """One workflow that *who* sees. Raises `NotFound`."""
     async with services.store.view() as view:
         return await _defined(view, await workflow_for(view, who, workflow_id, Permission.VIEW))
@@ -255,7 +257,7 @@ async def delete_workflow(services: Services, workflow_id: str, origin: Origin =
         for trigger in await unit.triggers.of_workflow(workflow_id):
             unit.delete(trigger)
         unit.delete(workflow)
-        note(services, unit, "workflow.delete", None, workflow_id, origin)
+        note(services, unit, "workflow.delete", OPERATOR, workflow_id, origin)
         await unit.commit()
 
 
@@ -298,7 +300,7 @@ async def share_workflow(
                     off = disabled(webhook, DisabledReason.ACCESS_LOST, now)
                     unit.put(off)
                     await tell_disabled(services, unit, webhook, off)
-        note(services, unit, "workflow.share", None, workflow_id, origin)
+        note(services, unit, "workflow.share", OPERATOR, workflow_id, origin)
         await unit.commit()
     return share
 

@@ -15,7 +15,7 @@ from wfcore.errors import (
     SignInFirst,
     Unauthenticated,
 )
-from wfcore.model.access import AccountStatus, Guest, Permission, Principal, Scope
+from wfcore.model.access import OPERATOR, AccountStatus, Guest, Permission, Principal, Scope
 from wfcore.model.approval import ApprovalStatus, Attachment, Group, HistoryEntry
 from wfcore.model.workflow import Column, Links
 from wfcore.rules.auth.access import (
@@ -173,7 +173,7 @@ def test_a_guest_sees_the_outcome_and_no_rows_of_a_closed_approval():
     for status in ApprovalStatus:
         now_is = evolve(approval, status=status)
         shut = evolve(now_is, groups=(), history=(), attachments=(), fields=(), answers={})
-        assert shown_to(now_is, who) is shown_to(now_is, None) is now_is
+        assert shown_to(now_is, who) is shown_to(now_is, OPERATOR) is now_is
         assert shown_to(now_is, guest) == (now_is if status is ApprovalStatus.PENDING else shut)
 
 
