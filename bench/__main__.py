@@ -306,13 +306,13 @@ def main() -> int:
 
 
 def console_rows(report: Report, folder: Path) -> None:
-    """Pages over a store of a million executions, and ten thousand open approvals."""
+    """Pages over a million executions, ten thousand open and as many decided approvals."""
     times, megabytes = console.unopened(folder)
     report.most("start with pages that nobody opens, of one without", times, "times", 1.1)
     report.most("memory of pages that nobody opens", megabytes, "MB", 1)
     found = console.filled(folder)
-    for what, ms in console.measured(folder, found):
-        report.most(what, ms, "ms", console.MOST_MS)
+    for what, cpu_ms, ms in console.measured(folder, found):
+        report.most(what, cpu_ms, "CPU ms", console.MOST_MS, f"{ms:.1f} ms")
 
 
 def growth_rows(report: Report, folder: Path, long: bool) -> None:

@@ -13,6 +13,7 @@ from operator import itemgetter
 from adapters_http.browsers import cookie
 from adapters_http.request import Request
 from wfcore.rules.decimals import decimal_signs
+from wfcore.rules.phrase import translated
 from wfcore.rules.written_dates import date_orders
 from wfcore.wire.languages import ENGLISH, LANGUAGES, translations
 
@@ -88,13 +89,13 @@ def N_(text: str) -> str:
 
 
 class TranslatedTexts(Mapping[str, str]):
-    """Texts by key, translated into the present language on access."""
+    """Texts and phrases by key, translated into the present language on access."""
 
     def __init__(self, texts: Mapping[str, str]) -> None:
         self._texts = texts
 
     def __getitem__(self, key: str) -> str:
-        return _(self._texts[key])
+        return translated(self._texts[key], _)
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._texts)

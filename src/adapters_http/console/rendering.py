@@ -34,6 +34,7 @@ from adapters_http.console.headers import page_headers
 from adapters_http.console.history import said
 from adapters_http.console.language import (
     CHOSEN,
+    TranslatedTexts,
     _,
     language,
     ngettext,
@@ -52,6 +53,7 @@ from adapters_http.request import Request
 from wfcore.model.access import Scope
 from wfcore.model.page import NEWEST, PageRequest
 from wfcore.rules.approval.question import title
+from wfcore.rules.phrase import translated
 from wfcore.rules.triggers.trigger import SAYS
 from wfcore.rules.visible import shown
 from wfcore.rules.written_dates import is_date
@@ -225,7 +227,9 @@ def _templates() -> Environment:
         lstrip_blocks=True,
         extensions=["jinja2.ext.i18n"],
     )
-    made.globals.update(STATUSES=STATUSES, MARKS=MARKS, SOURCES=SOURCES, REFUSALS=SAYS)
+    made.globals.update(STATUSES=STATUSES, MARKS=MARKS, SOURCES=SOURCES)
+    made.globals.update(REFUSALS=TranslatedTexts(SAYS))
+    made.filters["translated"] = lambda text: translated(text, _)
     made.globals.update(
         said=said,
         KINDS=KINDS,

@@ -18,6 +18,8 @@ from wfcore.ports.notices import Message, NoticeLine
 from wfcore.rules import markdown
 from wfcore.rules.approval.machine import BY_RULE
 from wfcore.rules.notices.facts import MAIL
+from wfcore.rules.phrase import translated
+from wfcore.rules.triggers.trigger import SAYS
 from wfcore.rules.visible import shown
 from wfcore.wire.languages import translations
 
@@ -144,7 +146,9 @@ def _environment(folders: Sequence[Path], language: str) -> "Environment":
     installed: Any = made
     installed.install_gettext_translations(translations(language), newstyle=True)
     made.filters["instant"] = instant
-    rule = {BY_RULE.by: translations(language).gettext("a rule")}
+    gettext = translations(language).gettext
+    made.filters["refusal"] = lambda reason: translated(SAYS[reason], gettext)
+    rule = {BY_RULE.by: gettext("a rule")}
     made.filters["names"] = lambda names: ", ".join(rule.get(one, one) for one in names)
     return made
 

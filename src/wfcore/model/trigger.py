@@ -93,13 +93,14 @@ class Refusal(StrEnum):
 @frozen
 class Pause:
     """
-    The pause of a trigger by a person; with `by` None, a pause because of the trigger's failures.
-    `why` is for people.
+    The pause of a trigger by a person, `by` an account or the operator on the host, who may say
+    `why`; or because of `failures`, the number of failures in a row.
     """
 
     at: EpochMs
     by: str | None = None
     why: str | None = None
+    failures: int = 0
 
 
 @frozen

@@ -5,7 +5,7 @@ A phrase is its English text wherever a text is needed. A page translates the te
 messages` collects, and shows the facts in its own way: a link, a time in the reader's zone.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 
 from wfcore.time import EpochMs
@@ -34,6 +34,17 @@ def phrase(template: str, **facts: object) -> Phrase:
     made = Phrase(template.format_map(said_of))
     made.template, made.facts = template, facts
     return made
+
+
+def translated(text: str, gettext: Callable[[str], str]) -> str:
+    """*text* in the language of *gettext*; a text that is no phrase has no facts to fill in."""
+    if not isinstance(text, Phrase):
+        return gettext(text)
+    facts = {
+        name: translated(fact, gettext) if isinstance(fact, Phrase) else _in_english(name, fact)
+        for name, fact in text.facts.items()
+    }
+    return gettext(text.template).format_map(facts)
 
 
 def _in_english(name: str, fact: object) -> object:

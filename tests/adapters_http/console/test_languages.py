@@ -19,6 +19,7 @@ from adapters_http.console.sentences import sentence
 from adapters_http.console.static_files import script_words
 from tests.support.http_world import World, a_world
 from tests.wfcore.rules.explain.test_explained_words import ENDS, STEPS, of
+from wfcore.model.access import Tier
 from wfcore.model.execution import (
     ExecutionStatus as S,
 )
@@ -30,11 +31,14 @@ from wfcore.model.execution import (
 )
 from wfcore.model.explanation import Line, Why
 from wfcore.model.node import Node
+from wfcore.model.trigger import Chain, Pause
 from wfcore.rules.explain.context import ExplanationContext
 from wfcore.rules.explain.queue import GroupAhead, Queue
-from wfcore.rules.phrase import Phrase
+from wfcore.rules.phrase import Phrase, translated
+from wfcore.rules.triggers.trigger import SAYS, standing, why_paused
 from wfcore.testing import builders as make
 from wfcore.testing.builders import NOW
+from wfcore.wire.languages import translations
 
 from .approval_case import Case, bar, cell, show
 from .conftest import Site, arrived
@@ -218,6 +222,24 @@ def test_sentences_name_no_id_and_speak_german(line: Line):
     assert sentence(line).until == line.until
     if line.until and line.required is None and line.code is not Why.WILL_RESUME:
         assert line.until in [piece.at for piece in pieces]
+
+
+STANDINGS = (
+    *SAYS.values(),
+    why_paused(Pause(NOW, failures=1)),
+    why_paused(Pause(NOW, failures=3)),
+    standing(make.trigger(spec=Chain("Import")), make.account(), False, None).why,
+    standing(make.trigger(), make.account(plan=Tier.PRO), True, None).why,
+)
+
+
+@pytest.mark.parametrize("why", STANDINGS)
+def test_reasons_of_triggers_speak_german(why: str):
+    """A phrase whose template is translated, with the same facts. SH-7, SH-10."""
+    assert isinstance(why, Phrase)
+    german = translated(why, translations("de").gettext)
+    assert german != why
+    assert all(str(fact) in german for fact in why.facts.values())
 
 
 def test_scripts_have_their_words():

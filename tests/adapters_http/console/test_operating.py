@@ -279,6 +279,9 @@ def test_a_trigger_is_paused_and_resumed(site: Site):
     assert reader.post(path, status="PAUSED").headers["location"] == f"/workflows/{id}"
     assert "Resume" in reader.get(f"/workflows/{id}").text
     assert "Resume flow" in reader.get("/operate/schedules").text
+    for page in (f"/workflows/{id}", "/operate/schedules"):
+        assert "✕ It is paused" in reader.get(page).text
+        assert "✕ Pausiert" in reader.get(page, **{"Accept-Language": "de"}).text
     assert reader.post(path, status="GONE").status_code == 400
     assert reader.post(path, status="ACTIVE").status_code == 303
     assert "Pause" in reader.get(f"/workflows/{id}").text

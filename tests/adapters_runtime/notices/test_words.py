@@ -12,7 +12,9 @@ from babel.messages.pofile import read_po
 
 from adapters_runtime.notices.rendering import Words, one_line
 from wfcore.model.notice import NoticeKind
+from wfcore.model.trigger import Refusal
 from wfcore.ports.notices import Message, NoticeLine
+from wfcore.rules.triggers.trigger import SAYS
 from wfcore.testing.builders import NOW
 from wfcore.wire.languages import DOMAIN, ENGLISH, LANGUAGES, LOCALE, translations
 
@@ -115,6 +117,25 @@ def test_what_concerns_an_approval_names_the_question(kind: NoticeKind, status: 
         line = NoticeLine(kind, "/approvals/appr_1", given)
         said = Words("https://flows.example.org").say(Message("n", "mail", "a@b.c", "en", (line,)))
         assert said.title.endswith(name)
+
+
+@pytest.mark.parametrize("reason", Refusal)
+def test_a_trigger_that_started_nothing_says_why_in_german(reason: Refusal) -> None:
+    """NT-3: the reason is translated, the mistake in the inputs stands as recorded."""
+    about = {**ABOUT, "reason": reason.value, "why": SAYS[reason], "detail": "inputs.n: is no int"}
+    line = NoticeLine(NoticeKind.TRIGGER_REFUSED, "/", about)
+    said = Words(None).say(Message("n", "mail", "a@b.c", "de", (line,)))
+    assert SAYS[reason] not in said.body
+    assert "inputs.n: is no int" in said.body
+
+
+@pytest.mark.parametrize(
+    ("failures", "why"), [(1, "Der letzte Start"), (3, "Die letzten 3 Starts")]
+)
+def test_a_paused_trigger_says_why_in_german(failures: int, why: str) -> None:
+    """SH-10: the mail about the pause counts the failures in the reader's language."""
+    line = NoticeLine(NoticeKind.TRIGGER_PAUSED, "/", {**ABOUT, "failures": failures})
+    assert why in Words(None).say(Message("n", "mail", "a@b.c", "de", (line,))).body
 
 
 def test_languages_differ() -> None:

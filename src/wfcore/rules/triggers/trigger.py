@@ -26,6 +26,7 @@ from wfcore.model.trigger import (
 )
 from wfcore.model.workflow import Definition, Workflow
 from wfcore.rules.paths import below
+from wfcore.rules.phrase import phrase
 from wfcore.rules.triggers.chain import MAX_DEPTH, exhausted
 from wfcore.rules.triggers.identity import identity
 from wfcore.time import EpochMs
@@ -127,32 +128,44 @@ def standing(
     if blocked := blocked_by(trigger.spec, owner):
         return TriggerStanding(TriggerState.BLOCKED, SAYS[blocked], next_at)
     if trigger.pause is not None:
-        return TriggerStanding(
-            TriggerState.PAUSED, trigger.pause.why or SAYS[Refusal.PAUSED], next_at
-        )
+        return TriggerStanding(TriggerState.PAUSED, why_paused(trigger.pause), next_at)
     if exhausted(trigger):
         return TriggerStanding(TriggerState.EXHAUSTED, SAYS[Refusal.MAX_RUNS], next_at)
     if isinstance(trigger.spec, Chain) and not watched:
-        why = f"The workflow {trigger.spec.workflow!r} is not there, or not visible any more"
+        why = phrase(
+            "The workflow '{workflow}' is not there, or not visible any more",
+            workflow=trigger.spec.workflow,
+        )
         return TriggerStanding(TriggerState.BLOCKED, why, next_at)
     if isinstance(trigger.spec, Schedule) and next_at is None:
-        return TriggerStanding(TriggerState.EXHAUSTED, "The schedule names no further time")
+        return TriggerStanding(TriggerState.EXHAUSTED, phrase("The schedule names no further time"))
     return TriggerStanding(TriggerState.ACTIVE, None, next_at)
 
 
-SAYS: Mapping[Refusal, str] = {
-    Refusal.PAUSED: "It is paused",
-    Refusal.MAX_RUNS: "It has started as often as `maxRuns` allows",
-    Refusal.CHAIN_TOO_DEEP: f"The chain of workflows would be deeper than {MAX_DEPTH}",
-    Refusal.PLAN_LIMIT: "Schedules need the plan PRO or above",
-    Refusal.ACCOUNT_BLOCKED: "The account of its owner is disabled or locked",
-    Refusal.ACCESS_LOST: "Its owner cannot see the workflow any more that it waits for",
-    Refusal.LIMIT_REACHED: "As many executions as `concurrency` allows had not ended",
-    Refusal.INVALID_INPUT: "Its inputs do not make a valid start",
-    Refusal.UNREADABLE: "The server does not know the expression or the time zone",
-    Refusal.MISSED: "It was due while no server ran, and missed starts are skipped",
+SAYS: Mapping[str, str] = {
+    Refusal.PAUSED: phrase("It is paused"),
+    Refusal.MAX_RUNS: phrase("It has started as often as `maxRuns` allows"),
+    Refusal.CHAIN_TOO_DEEP: phrase(
+        "The chain of workflows would be deeper than {most}", most=MAX_DEPTH
+    ),
+    Refusal.PLAN_LIMIT: phrase("Schedules need the plan PRO or above"),
+    Refusal.ACCOUNT_BLOCKED: phrase("The account of its owner is disabled or locked"),
+    Refusal.ACCESS_LOST: phrase("Its owner cannot see the workflow any more that it waits for"),
+    Refusal.LIMIT_REACHED: phrase("As many executions as `concurrency` allows had not ended"),
+    Refusal.INVALID_INPUT: phrase("Its inputs do not make a valid start"),
+    Refusal.UNREADABLE: phrase("The server does not know the expression or the time zone"),
+    Refusal.MISSED: phrase("It was due while no server ran, and missed starts are skipped"),
 }
 """The text for people of each refusal."""
+
+
+def why_paused(pause: Pause) -> str:
+    """The reason of a pause: the failures that caused it, or the words of the person."""
+    if pause.failures == 1:
+        return phrase("Its last start failed")
+    if pause.failures:
+        return phrase("Its last {failures} starts in a row failed", failures=pause.failures)
+    return pause.why or SAYS[Refusal.PAUSED]
 
 
 def ran(trigger: Trigger, now: EpochMs) -> Trigger:
@@ -174,8 +187,7 @@ def paused_by_failures(trigger: Trigger, now: EpochMs) -> Trigger | None:
     most = trigger.spec.pause_after if isinstance(trigger.spec, Schedule) else None
     if most is None or trigger.failures < most or trigger.pause is not None:
         return None
-    times = "start" if trigger.failures == 1 else f"{trigger.failures} starts in a row"
-    return evolve(trigger, pause=Pause(now, why=f"Its last {times} failed"))
+    return evolve(trigger, pause=Pause(now, failures=trigger.failures))
 
 
 def resumed(trigger: Trigger) -> Trigger:

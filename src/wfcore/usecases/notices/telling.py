@@ -25,7 +25,7 @@ from wfcore.rules.explain.queue import words_of
 from wfcore.rules.mailbox import same_name
 from wfcore.rules.notices import facts
 from wfcore.rules.notices.facts import MAIL, approver_ids, emails, voided, without_assent
-from wfcore.rules.triggers.trigger import paused_by_failures, why_refused
+from wfcore.rules.triggers.trigger import paused_by_failures, why_paused, why_refused
 from wfcore.time import EpochMs
 from wfcore.usecases.audit.auditing import note_skipped
 from wfcore.usecases.services import Services
@@ -183,8 +183,8 @@ async def tell_refused(
     the inputs. Returns whether notices were written. NT-3, SH-4.
     """
     name = await workflow_named(unit, trigger.workflow_id)
-    about = {"workflow": name, "workflowId": trigger.workflow_id, "reason": why.value}
-    about["why"] = why_refused(why, detail)
+    about: JsonObject = {"workflow": name, "workflowId": trigger.workflow_id, "reason": why.value}
+    about = {**about, "why": why_refused(why, detail), "detail": detail}
     kind, times = NoticeKind.TRIGGER_REFUSED, trigger.version
     return await tell_owner(services, unit, kind, trigger.id, trigger.owner_id, about, times)
 
@@ -259,7 +259,7 @@ async def pause_if_failing(services: Services, unit: Unit, trigger: Trigger) -> 
     about: JsonObject = {
         "workflow": await workflow_named(unit, paused.workflow_id),
         "workflowId": paused.workflow_id,
-        "reason": paused.pause.why,
+        "reason": why_paused(paused.pause),
         "failures": paused.failures,
     }
     kind, times = NoticeKind.TRIGGER_PAUSED, paused.version
