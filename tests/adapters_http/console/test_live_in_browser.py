@@ -7,13 +7,16 @@ from attrs import evolve
 from playwright.sync_api import Page, expect
 
 from tests.support.http_world import code
+from wfcore.model.trigger import Schedule
 from wfcore.model.workflow import Branch, ParallelStep, Retry
 from wfcore.ports.runtime import StepEnd
 from wfcore.usecases.executions.worker import keep_lines
+from wfcore.usecases.workflows.triggers import pause_trigger
+from wfcore.usecases.workflows.workflows import read_workflow
 
 from .approval_case import Case
 from .conftest import Site, painted
-from .execution_case import Runs
+from .execution_case import Runs, give_calendar
 
 
 def test_a_row_that_is_not_the_newest_is_renewed(site: Site, signed_in: Page):
@@ -60,6 +63,37 @@ def test_every_page_counts_what_waits(site: Site, signed_in: Page):
         expect(signed_in.locator(".places")).to_contain_text("Inbox 1")
     case.decide(site.world.ann)
     expect(signed_in.locator(".places .count")).to_have_count(0)
+
+
+def test_every_part_of_the_overview_is_renewed(site: Site, signed_in: Page):
+    """What fails and who is waited for are current; a table that the reader opened stays open."""
+    case, runs = Case(site, 0), Runs(site, code("only"))
+    runs.play(runs.start())
+    signed_in.goto(f"{site.url}/overview")
+    fails = signed_in.locator("section[aria-labelledby=fails-title]")
+    waits = signed_in.get_by_role("region", name="Who is waited for")
+    expect(fails).to_contain_text("Nothing failed")
+    expect(waits.get_by_role("listitem")).to_have_count(1)
+    signed_in.get_by_text("As a table").click()
+    runs.play(runs.start(), {"only": StepEnd(error="no score")})
+    expect(fails).to_contain_text("no score")
+    case.decide(site.world.ann)
+    expect(waits).to_contain_text("Nobody is waited for.")
+    expect(signed_in.get_by_role("columnheader", name="Hour")).to_be_visible()
+
+
+def test_a_trigger_that_is_paused_is_said_at_once(site: Site, signed_in: Page):
+    """Each part of the schedules' page is current, not only the first. SH-10."""
+    give_calendar(site)
+    flow = site.do(site.world.workflow(triggers=(Schedule("0 * * * *"),)))
+    services = site.world.services
+    id = site.do(read_workflow(services, None, flow)).triggers[0].trigger.id
+    signed_in.goto(f"{site.url}/operate/schedules")
+    missed = signed_in.get_by_role("region", name="Missed, refused, or waiting")
+    expect(missed).to_contain_text("None.")
+    site.do(pause_trigger(services, None, id))
+    expect(missed).to_contain_text("It is paused")
+    expect(signed_in.locator(f"#{id}")).to_contain_text("paused")
 
 
 def test_what_is_typed_and_copied_outlasts_new_sections(site: Site, signed_in: Page, context: Any):

@@ -22,9 +22,9 @@ const link = document.createElement("a");
 const chosen = document.getElementById("chosen");
 const rows = (root) => [...root.querySelectorAll("tr[id],li[id]")];
 
-/** Replace the parts of *old* by those of *now*, but not checkboxes and the focused part. */
+/** Replace the parts of *old* by those of *now*, but not checkboxes, the focused part and open details. */
 function renew(old, now) {
-  if (old && now) [...now.children].forEach((part, at) => old.children[at]?.matches(":not(input,.pick,:focus-within)") && old.children[at].replaceWith(part));
+  if (old && now) [...now.children].forEach((part, at) => old.children[at]?.matches(":not(input,.pick,:focus-within,[open],:has([open]))") && old.children[at].replaceWith(part));
 }
 
 async function refresh() {
@@ -39,7 +39,8 @@ async function refresh() {
     renew(row, next);
     gone += !next;
   }
-  for (const place of [".places", ".pills", ".renewed"]) renew(...[document, now].map((root) => root.querySelector(place)));
+  const parts = (root) => [...root.querySelectorAll(".places,.pills,.renewed")];
+  parts(document).forEach((part, at) => renew(part, parts(now)[at]));
   document.title = now.title;
   refreshTimes();
   dispatchEvent(new Event("renewed"));
