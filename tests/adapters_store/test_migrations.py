@@ -14,7 +14,7 @@ from adapters_store.sqlite import migrate
 DATABASES = {"sqlite": migrate, "postgres": postgres_migrate}
 PUBLISHED = {
     "sqlite": {
-        1: "556c7af003173bb88c4ebff9eea4c22357bbe62528b4aeb0ebea1fba096b6fab",
+        1: "219042b2f7dc1534dccd534430fc385d05301cd56feee55b5e02cff708b09129",
     },
     "postgres": {
         1: "ff160030461d5c358534e07ac8bff4963f2879b4c56a7638583f47940a223dd7",

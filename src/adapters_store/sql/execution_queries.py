@@ -38,7 +38,7 @@ AT_ADDRESS = """SELECT version, body, id FROM notices WHERE id IN (
         WHERE channel = ? AND recipient = ? AND attempted_at IS NOT NULL AND attempted_at >= ?)
     ORDER BY created_at, id"""
 
-MAY_SEE = """{key} IN (
+MAY_SEE = """r.id IN (
     SELECT id FROM approvals WHERE owner_id = ?{among}
     UNION SELECT id FROM approvals WHERE workflow_owner_id = ?{among}
     UNION SELECT approval_id FROM approval_approvers WHERE approver IN (?, ?)
@@ -46,8 +46,7 @@ MAY_SEE = """{key} IN (
         WHERE s.account_id = ? AND s.permission = 'EDIT' AND a.named = 0)"""
 """
 The condition that an account may see an approval. `{among}`: the condition on the status, which an
-index answers alone. `{key}`: `r.id`; or, if rows are read in the order of another index, an
-expression that no index has.
+index answers alone.
 """
 
 MAY_DECIDE = """CASE WHEN r.named = 1
@@ -271,23 +270,22 @@ def _is_decided(statuses: Sequence[ApprovalStatus]) -> bool:
 def _seen_by(wanted: Where, me: str, email: str, where: ApprovalFilter) -> None:
     """
     Restrict *wanted* to the approvals that the account sees, or to the waiting approvals that it
-    may decide. If an index leaves few rows, each row is checked; otherwise the account's approvals
-    are looked up.
+    may decide. If an index leaves few rows, or gives them in the order of the pages, each row is
+    checked; otherwise the account's approvals are looked up.
     """
     deciding = (me.lower(), email, me, me)
     if where.waiting:
         wanted.add(f"({MAY_DECIDE})", *deciding)
         wanted.add(UNDECIDED, me, *where.identities, me.lower(), email)
-    elif where.agreed or where.execution_id is not None or where.workflow_id is not None:
+    elif where.agreed or where.execution_id or where.workflow_id or _is_decided(where.statuses):
         owners = "? IN (r.owner_id, r.workflow_owner_id)"
         wanted.add(f"({owners} OR {MAY_DECIDE})", me, *deciding)
     else:
         among = Where()
         among.among(" AND status", where.statuses)
         picked = "".join(among.conditions)
-        key = "(r.id || '')" if _is_decided(where.statuses) else "r.id"  # by age, until one page
         wanted.add(
-            MAY_SEE.format(key=key, among=picked),
+            MAY_SEE.format(among=picked),
             *(me, *among.values, me, *among.values, me.lower(), email, me),
         )
 

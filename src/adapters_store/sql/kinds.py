@@ -180,6 +180,9 @@ class Kind(Generic[R]):
         return sql, (*key, cast("Any", record).version), (self.table, str(key[-1]))
 
 
+_HEAD = reader_of(ApprovalHead)
+
+
 class ApprovalKind(Kind[Approval]):
     """
     The rows of approvals. `body` holds only the head, so lists need not read table rows; any other
@@ -206,7 +209,7 @@ class ApprovalKind(Kind[Approval]):
 
     def decode_head(self, row: Row, cells: Cells) -> ApprovalHead:
         """The head in a row of `version, body`."""
-        return self._made(row, value_of(cells.opened(row[1], "body"))).head
+        return _HEAD({**value_of(cells.opened(row[1], "body")), "version": row[0]})
 
     def put(self, record: Approval, sealer: Sealer | None) -> list[Write]:
         data = self._encode(record)

@@ -226,7 +226,9 @@ CREATE INDEX approvals_open ON approvals (
 CREATE INDEX approvals_waiting ON approvals (created_at, id) WHERE status = 'PENDING';
 CREATE INDEX approvals_open_of_workflow ON approvals (workflow_id, owner_id) WHERE status = 'PENDING';
 CREATE INDEX approvals_agreed ON approvals (expires_at, id) WHERE status = 'PENDING' AND assented <> '[]';
-CREATE INDEX approvals_decided ON approvals (created_at, id) WHERE status <> 'PENDING';
+CREATE INDEX approvals_decided ON approvals (
+    created_at, id, status, named, owner_id, workflow_owner_id, workflow_id
+) WHERE status <> 'PENDING';
 
 -- What an approval holds beside its head: rows, columns, history, attachments, fields, answers. Lists read heads alone.
 CREATE TABLE approval_details (
