@@ -6,7 +6,10 @@ from attrs import frozen
 
 from wfcore.errors import AuthReason, NotFound, Unauthenticated
 from wfcore.model.access import OPERATOR, Principal, Share, Unrestricted
-from wfcore.model.execution import Artifact
+from wfcore.model.event import EventKind
+from wfcore.model.execution import Artifact, Execution
+from wfcore.model.json import JsonObject
+from wfcore.ports.runtime import LeftFile
 from wfcore.ports.store import View
 from wfcore.rules.auth.access import sees_approval
 from wfcore.rules.auth.signed_links import Keyring, download_fits, sign_download
@@ -91,3 +94,31 @@ def _of(artifact: Artifact | None, execution_id: str) -> Artifact:
     if artifact is None or artifact.execution_id != execution_id:
         raise NotFound("Artifact")
     return artifact
+
+
+def artifact_of(run: Execution, step_name: str, file: LeftFile, now: EpochMs) -> Artifact:
+    """The record of a file that a step left, in its present attempt."""
+    return Artifact(
+        id=file.id,
+        execution_id=run.id,
+        step_name=step_name,
+        name=file.name,
+        storage_key=file.storage_key,
+        size=file.size,
+        content_type=file.content_type,
+        sha256=file.sha256,
+        previewable=file.previewable,
+        created_at=now,
+        attempt=run.step_results[step_name].attempts,
+    )
+
+
+def created(step_name: str, file: LeftFile) -> tuple[EventKind, JsonObject]:
+    """The event data for the artifact *file*."""
+    about: JsonObject = {
+        "step": step_name,
+        "artifactId": file.id,
+        "name": file.name,
+        "size": file.size,
+    }
+    return EventKind.ARTIFACT_CREATED, about

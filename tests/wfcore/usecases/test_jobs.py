@@ -26,8 +26,9 @@ from wfcore.testing.contracts.keeping import keep
 from wfcore.testing.fakes import NotedHints, PathTemplates
 from wfcore.time import EpochMs
 from wfcore.usecases.approvals import approvals
+from wfcore.usecases.artifacts import artifact_of, created
 from wfcore.usecases.executions import executions
-from wfcore.usecases.executions.step_jobs import NotRendered, artifact_of, created, job_for
+from wfcore.usecases.executions.step_jobs import NotRendered, job_for
 from wfcore.usecases.unit_of_work import notify, stage
 
 from .conftest import World, review

@@ -60,7 +60,9 @@ from wfcore.rules.masking import NO_SECRETS, mask_text, secret_values
 from wfcore.rules.receipt import statement_digest
 from wfcore.time import EpochMs
 from wfcore.usecases.accounts.passkeys import Confirmed
+from wfcore.usecases.approvals.attaching import attach_receipts
 from wfcore.usecases.approvals.expiry import expire
+from wfcore.usecases.artifacts import created
 from wfcore.usecases.audit.auditing import (
     UNKNOWN,
     DecisionAudit,
@@ -161,8 +163,11 @@ async def _decide(
         if run is None:
             raise AlreadyDecided("The execution of this approval is gone", approval.id)
         work = services.store.now()
+        files = await attach_receipts(services, unit, run, approval, work)
+        told = announce(run, [created(approval.step_name, file) for file in files], work)
         with stale_if_illegal("execution", run.id):
-            outcome = await _continued(unit, run, approval, work)
+            outcome = await _continued(unit, told.record, approval, work)
+        outcome = evolve(outcome, events=(*told.events, *outcome.events))
         unit.put(approval)
         outcome = await stage(unit, outcome, work)
         written = await tell_decision(services, unit, before, approval)

@@ -14,7 +14,7 @@ from wfcore.model.execution import Artifact, Execution, RefusedFile
 from wfcore.model.json import Json, JsonObject
 from wfcore.model.trace import span_of_attempt
 from wfcore.model.workflow import AiStep, CodeStep, Definition, Step
-from wfcore.ports.runtime import AiJob, Job, LeftFile, StepEnd, StepJob
+from wfcore.ports.runtime import AiJob, Job, StepEnd, StepJob
 from wfcore.ports.system import Templates
 from wfcore.rules.execution import machine as facts
 from wfcore.rules.execution.budget import NOTHING, allowance
@@ -229,34 +229,6 @@ def _rendered(templates: Templates, field: str, written: str, names: Mapping[str
         return as_text(templates.render(written, names))
     except TemplateFailed as failed:
         raise NotRendered(field, failed) from None
-
-
-def artifact_of(run: Execution, step_name: str, file: LeftFile, now: EpochMs) -> Artifact:
-    """The record of a file that a step in flight left."""
-    return Artifact(
-        id=file.id,
-        execution_id=run.id,
-        step_name=step_name,
-        name=file.name,
-        storage_key=file.storage_key,
-        size=file.size,
-        content_type=file.content_type,
-        sha256=file.sha256,
-        previewable=file.previewable,
-        created_at=now,
-        attempt=run.step_results[step_name].attempts,
-    )
-
-
-def created(step_name: str, file: LeftFile) -> tuple[EventKind, JsonObject]:
-    """The event data for the artifact *file*."""
-    about: JsonObject = {
-        "step": step_name,
-        "artifactId": file.id,
-        "name": file.name,
-        "size": file.size,
-    }
-    return EventKind.ARTIFACT_CREATED, about
 
 
 async def named_secrets(services: Services, run: Execution, step: Step) -> Mapping[str, str]:

@@ -30,13 +30,12 @@ from wfcore.rules.named_secrets import SecretMissing
 from wfcore.rules.state import SeenState
 from wfcore.time import EpochMs
 from wfcore.usecases.approvals.acquainting import acquainted
+from wfcore.usecases.artifacts import artifact_of, created
 from wfcore.usecases.executions.children import interrupted_too_long, start_children
 from wfcore.usecases.executions.given_files import files_for
 from wfcore.usecases.executions.starting import stage_turn
 from wfcore.usecases.executions.step_jobs import (
     NotRendered,
-    artifact_of,
-    created,
     end_facts,
     fitting,
     job_for,
