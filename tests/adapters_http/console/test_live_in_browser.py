@@ -7,6 +7,7 @@ from attrs import evolve
 from playwright.sync_api import Page, expect
 
 from tests.support.http_world import code
+from wfcore.model.access import OPERATOR
 from wfcore.model.trigger import Schedule
 from wfcore.model.workflow import Branch, ParallelStep, Retry
 from wfcore.ports.runtime import StepEnd
@@ -87,11 +88,11 @@ def test_a_trigger_that_is_paused_is_said_at_once(site: Site, signed_in: Page):
     give_calendar(site)
     flow = site.do(site.world.workflow(triggers=(Schedule("0 * * * *"),)))
     services = site.world.services
-    id = site.do(read_workflow(services, None, flow)).triggers[0].trigger.id
+    id = site.do(read_workflow(services, OPERATOR, flow)).triggers[0].trigger.id
     signed_in.goto(f"{site.url}/operate/schedules")
     missed = signed_in.get_by_role("region", name="Missed, refused, or waiting")
     expect(missed).to_contain_text("None.")
-    site.do(pause_trigger(services, None, id))
+    site.do(pause_trigger(services, OPERATOR, id))
     expect(missed).to_contain_text("It is paused")
     expect(signed_in.locator(f"#{id}")).to_contain_text("paused")
 

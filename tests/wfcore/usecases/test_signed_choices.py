@@ -11,6 +11,7 @@ import pytest
 from attrs import evolve
 
 from wfcore.errors import Forbidden, NotFound
+from wfcore.model.access import OPERATOR
 from wfcore.model.approval import Approval, ApprovalStatus
 from wfcore.model.notice import NoticeKind
 from wfcore.model.workflow import (
@@ -178,7 +179,7 @@ async def test_registering_and_removing_is_mailed(signing: World) -> None:
     ann = await signed_in(world, "ann")
     id, account = ann.key.credential_id, ann.who.account.id
     await passkeys.rename_passkey(world.services, ann.who, id, "blue", UNKNOWN)
-    await passkeys.remove_passkey(world.services, account, id, UNKNOWN)
+    await passkeys.remove_passkey(world.services, OPERATOR, account, id, UNKNOWN)
     notices = reversed(await told(world, NoticeKind.PASSKEY_CHANGED))
     assert [(one.to, one.about["change"], one.about["name"]) for one in notices] == [
         ("ann@example.org", "register", "a key"),
