@@ -4,10 +4,12 @@ The page of one approval. AP-2 to AP-19.
 A personal link opens the same page for a guest. PL-1.
 """
 
+from collections.abc import Sequence
 from contextvars import copy_context
 from functools import partial
 from http import HTTPStatus
 
+from attrs import frozen
 from starlette.responses import Response
 
 from adapters_http.console.formats import field_text, person
@@ -16,21 +18,30 @@ from adapters_http.console.language import _
 from adapters_http.console.paths import see_other
 from adapters_http.console.rendering import page
 from adapters_http.console.review_rows import columns_for, state_view
+from adapters_http.console.words import APPROVALS
 from adapters_http.handlers.artifacts import attachment_url
 from adapters_http.json_text import dump_json
 from adapters_http.request import Request
 from wfcore.errors import NotFound, SignInFirst
 from wfcore.model.access import Caller
-from wfcore.model.approval import Approval, ApprovalStatus, DecisionSource, HistoryEntry
+from wfcore.model.approval import (
+    Approval,
+    ApprovalHead,
+    ApprovalStatus,
+    DecisionSource,
+    HistoryEntry,
+)
+from wfcore.model.page import PageRequest
 from wfcore.model.workflow import Assurance, Column
 from wfcore.rules.approval.agreement import items_hash
 from wfcore.rules.approval.machine import approvers_now, has_assented, voided_by
-from wfcore.rules.approval.review import CellChange, changes_of, review_rows
+from wfcore.rules.approval.released_rows import original_rows
+from wfcore.rules.approval.review import CellChange, Total, changes_of, review_rows, totals
 from wfcore.rules.approval.typed import choices
 from wfcore.rules.notices.facts import MAIL
 from wfcore.usecases.accounts.accounts import find_account
 from wfcore.usecases.approvals.deciding import has_many_rows
-from wfcore.usecases.approvals.reviewing import Review, review_for
+from wfcore.usecases.approvals.reviewing import Review, Tab, read_inbox, review_for
 from wfcore.usecases.signing import signing_keys
 from wfcore.wire.approvals import stage_views
 
@@ -114,10 +125,53 @@ async def approval_page(
         delegation_notice=await _delegation_notice(request, approval),
         comment=comment,
         history=history,
+        done=await _done(request, approval),
     )
     if not (prints and has_many_rows(approval)):
         return made()
     return await request.services.offload(partial(copy_context().run, made))
+
+
+@frozen
+class Done:
+    """
+    The reader's decision, for the page after it. `sentence`: the outcome. `totals`: the sums of the
+    released rows. `next`: the approval that the reader may decide next, the first to expire.
+    """
+
+    sentence: str
+    totals: Sequence[Total]
+    next: ApprovalHead | None
+
+
+async def _done(request: Request, approval: Approval) -> Done | None:
+    """The decision that the address names, if the reader made it; the store knows what it was."""
+    who = request.who if request.guest is None else None
+    is_mine = _is_mine(approval, request.caller) or has_assented(approval, request.caller)
+    if request.query(DECIDED) is None or who is None or not is_mine:
+        return None
+    released = approval.status is ApprovalStatus.APPROVED
+    sums = await request.services.offload(partial(totals, approval)) if released else ()
+    first = await read_inbox(request.services, who, Tab.WAITING, PageRequest(size=1))
+    return Done(_outcome(approval), sums, next(iter(first.found.rows), None))
+
+
+def _outcome(approval: Approval) -> str:
+    if approval.status is ApprovalStatus.PENDING:
+        given, required = len(approval.assents), approval.required_approvals
+        return _("You have agreed: {given} of {required}").format(given=given, required=required)
+    if approval.status is not ApprovalStatus.APPROVED:
+        return APPROVALS[approval.status]
+    first = original_rows(approval)
+    proposed = sum(len(first[group.name]) for group in approval.groups)
+    if not proposed:
+        return _("Approved")
+    released = sum(len(group.items) for group in approval.groups)
+    return _("Released {released} of {proposed}").format(released=released, proposed=proposed)
+
+
+DECIDED = "decided"
+"""The query parameter of the page after a decision; its value does not matter."""
 
 
 async def _delegation_notice(request: Request, approval: Approval) -> str | None:

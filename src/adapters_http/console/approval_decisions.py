@@ -11,7 +11,13 @@ from http import HTTPStatus
 
 from starlette.responses import Response
 
-from adapters_http.console.approval import DELEGATED, approval_page, approval_path, reason_too_late
+from adapters_http.console.approval import (
+    DECIDED,
+    DELEGATED,
+    approval_page,
+    approval_path,
+    reason_too_late,
+)
 from adapters_http.console.formats import field_text, read_date, read_decimal
 from adapters_http.console.forms import ConfirmedBody
 from adapters_http.console.language import _
@@ -134,7 +140,7 @@ async def decide_as_shown(request: Request) -> Response:
     except AlreadyDecided:
         now = await review_for(request.services, request.caller, request.params["id"])
         return await _again(request, reason_too_late(now.approval, request.caller))
-    return see_other(request, approval_path(request))
+    return see_other(request, f"{approval_path(request)}?{DECIDED}=1")
 
 
 async def _confirm(request: Request, approval: Approval, decision: Choice) -> Response:

@@ -5,12 +5,13 @@ from urllib.parse import urlencode
 
 from starlette.responses import Response
 
+from adapters_http.console.formats import count
 from adapters_http.console.hints import followed, versions
 from adapters_http.console.rendering import page
 from adapters_http.request import Request
 from wfcore.rules.limits import MAX_DECISIONS
 from wfcore.rules.paging import cursor_text, page_request
-from wfcore.usecases.approvals.reviewing import Inbox, Tab, read_inbox
+from wfcore.usecases.approvals.reviewing import MOST_WAITING, Inbox, Tab, count_of, read_inbox
 
 SIZE = MAX_DECISIONS
 """The rows on a page: the number of approvals that one form can decide."""
@@ -36,6 +37,7 @@ async def show(request: Request) -> Response:
         "inbox.html",
         tab=tab,
         rows=rows,
+        agreed=await _agreed(request),
         mails=request.context.config.mail is not None,
         workflow_id=workflow_id,
         text=text,
@@ -44,6 +46,12 @@ async def show(request: Request) -> Response:
         follows=_seen(found),
         next=cursor_text(_list(tab), found.found.next) if found.found.next else None,
     )
+
+
+async def _agreed(request: Request) -> str | None:
+    """The number of approvals that wait for others than the reader; None for none."""
+    found = await count_of(request.services, request.who, Tab.AGREED)
+    return count(found, MOST_WAITING) if found else None
 
 
 def _filters(request: Request) -> tuple[Tab, str | None, str]:

@@ -47,7 +47,15 @@ from adapters_http.console.pictures import KINDS, path_of
 from adapters_http.console.places import places_for
 from adapters_http.console.static_files import files, script_words
 from adapters_http.console.values import columns
-from adapters_http.console.words import ACCOUNTS, DENIALS, MARKS, SCOPES, SOURCES, STATUSES
+from adapters_http.console.words import (
+    ACCOUNTS,
+    APPROVALS,
+    DENIALS,
+    MARKS,
+    SCOPES,
+    SOURCES,
+    STATUSES,
+)
 from adapters_http.pages import question_html
 from adapters_http.request import Request
 from wfcore.model.access import Scope
@@ -59,10 +67,10 @@ from wfcore.rules.visible import shown
 from wfcore.rules.written_dates import is_date
 from wfcore.time import EpochMs
 from wfcore.usecases.approvals.approvals import list_approvals
-from wfcore.usecases.approvals.reviewing import MOST_WAITING, count_waiting
+from wfcore.usecases.approvals.reviewing import MOST_WAITING, Tab, count_of
 from wfcore.usecases.executions.browsing import workflow_names
 
-THEME, TIMES = "wfcore_theme", "wfcore_times"
+THEME, TIMES, DENSITY = "wfcore_theme", "wfcore_times", "wfcore_density"
 """The names of cookies with the choices of the browser's owner; these cookies identify nobody."""
 _THEMES = ("light", "dark")
 
@@ -92,7 +100,7 @@ async def waiting_for(request: Request) -> int | None:
     who = getattr(request, "who", None)
     if who is None or (who.scopes and Scope.APPROVAL_RESPOND not in who.scopes):
         return None
-    return await count_waiting(request.services, who)
+    return await count_of(request.services, who, Tab.WAITING)
 
 
 async def is_owner(request: Request) -> bool:
@@ -131,6 +139,7 @@ def render(request: Request, template: str, **facts: Any) -> str:
             may_sign_out=who is not None and not who.scopes,
             theme=theme if theme in _THEMES else "",
             in_utc=cookie(request, TIMES) == "utc",
+            density=cookie(request, DENSITY) == "comfortable",
             language=cookie(request, CHOSEN),
             tag=tag(),
             signs=signs(),
@@ -227,7 +236,7 @@ def _templates() -> Environment:
         lstrip_blocks=True,
         extensions=["jinja2.ext.i18n"],
     )
-    made.globals.update(STATUSES=STATUSES, MARKS=MARKS, SOURCES=SOURCES)
+    made.globals.update(STATUSES=STATUSES, APPROVALS=APPROVALS, MARKS=MARKS, SOURCES=SOURCES)
     made.globals.update(REFUSALS=TranslatedTexts(SAYS))
     made.filters["translated"] = lambda text: translated(text, _)
     made.globals.update(

@@ -16,6 +16,15 @@ STATUSES = TranslatedTexts(
     }
 )
 """The words for the status of an execution or a step."""
+APPROVALS = TranslatedTexts(
+    {
+        "APPROVED": N_("Approved"),
+        "REJECTED": N_("Rejected"),
+        "REVISED": N_("Changes asked for"),
+        "CANCELLED": N_("Withdrawn"),
+    }
+)
+"""The words for the end of an approval."""
 MARKS = {
     "PENDING": "○",
     "RUNNING": "●",

@@ -142,6 +142,7 @@ def test_every_button_fits_a_phone(site: Site, browser: Browser) -> None:
     page.get_by_role("button", name="Weiter als").click()
     arrived(page)
     show(case, page)
+    bar(page).get_by_role("button", name="Andere Entscheidungen").tap()
     for name in ("Ablehnen…", "Änderungen verlangen…", "3 prüfen und freigeben"):
         expect(bar(page).get_by_role("button", name=name)).to_be_in_viewport(ratio=1)
     context.close()

@@ -25,7 +25,7 @@ from tests.proofs.kills.flows import Ledger
 from wfcore.errors import StoreUnavailable
 from wfcore.model.access import Principal
 from wfcore.model.page import NEWEST, PageRequest
-from wfcore.usecases.approvals.reviewing import count_waiting
+from wfcore.usecases.approvals.reviewing import Tab, count_of
 from wfcore.usecases.executions.executions import EVERY_EXECUTION
 from wfcore.usecases.services import Services
 
@@ -134,7 +134,7 @@ class Chaos:
         """Of the first page of what was started: what its stream tells at last."""
         first = PageRequest(size=SIZE, after=NEWEST)
         seen = await snapshot(self.services, me, first, EVERY_EXECUTION)
-        return mark_of(seen, await count_waiting(self.services, me))
+        return mark_of(seen, await count_of(self.services, me, Tab.WAITING))
 
     def _at_rest(self, mark: str) -> Pages:
         return {name: [*all, (Page.REST, mark)] for name, all in self.load.pages.items()}

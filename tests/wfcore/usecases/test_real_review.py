@@ -20,7 +20,7 @@ from wfcore.rules.execution.budget import total
 from wfcore.rules.execution.scope import scope
 from wfcore.usecases.approvals import approvals, deciding
 from wfcore.usecases.approvals.deciding import Decide
-from wfcore.usecases.approvals.reviewing import Tab, count_waiting, read_inbox
+from wfcore.usecases.approvals.reviewing import Tab, count_of, read_inbox
 from wfcore.usecases.artifacts import list_artifacts, read_artifact
 from wfcore.usecases.executions import executions
 from wfcore.usecases.executions.redriving import redrive
@@ -86,7 +86,7 @@ async def test_what_was_sent_back_is_among_the_decided(world: World) -> None:
     await decide(world, ann, one.id, Revise(), comment="shorter")
     inbox = await read_inbox(world.services, ann, Tab.DECIDED, PageRequest(1, 10))
     assert [found.id for found in inbox.found.rows] == [one.id]
-    assert await count_waiting(world.services, ann) == 0
+    assert await count_of(world.services, ann, Tab.WAITING) == 0
 
 
 async def test_an_approver_reads_the_attached_file_and_nothing_else(world: World) -> None:

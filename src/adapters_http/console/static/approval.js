@@ -1,7 +1,7 @@
 // The approval page: rows become fields, and edits are shown against the proposal.
 
 import { _, refreshTimes } from "./app.js";
-import { LOST, ask, button, composes, desk, focusCell, keep, kept, make, place, plain, say } from "./desk.js";
+import { LOST, ask, composes, desk, focusCell, keep, kept, make, place, plain, say } from "./desk.js";
 import { follow } from "./follow.js";
 import { Review } from "./review.js";
 import { GroupView } from "./table.js";
@@ -20,31 +20,25 @@ function changed() {
   paintBar();
 }
 
+const bar = document.getElementById("bar");
+const [sum, undo, approve] = [".sum", "[data-act=undo]", ".approve"].map((one) => bar.querySelector(one));
+bar.onclick = ({ target }) => {
+  const { act } = target.dataset;
+  if (target === undo) step(act);
+  else if (act) rare(act);
+};
+
 function paintBar() {
   const all = desk.review.count("all");
   const inside = all - desk.review.count("out");
   const [edited, out, wrong, clashes] = ["edited", "out", "wrong", "clashes"].map((kind) => desk.review.count(kind));
-  const facts = [];
-  if (edited) facts.push(_("{edited} edited", { edited }));
-  if (out) facts.push(_("{out} left out", { out }));
-  const totals = desk.review.groups.flatMap((group) => desk.review.totals(group)).map(([column, was, now]) => make("span", { className: "totals" }, make("bdi", {}, column.title), " ", ...(was === now ? [] : [make("s", {}, format(was)), " "]), format(now)));
-  desk.bar.facts.replaceChildren(make("b", {}, _("{inside} of {all} rows", { inside, all })), facts.length ? ` · ${facts.join(" · ")} ` : " ", ...totals);
-  desk.bar.undo.disabled = !desk.review.done.length;
+  const facts = [edited && _("{edited} edited", { edited }), out && _("{out} left out", { out })].filter(Boolean);
+  const totals = desk.review.groups.flatMap((group) => desk.review.totals(group)).map(([column, was, now]) => make("span", { className: "totals" }, make("bdi", {}, column.title), " ", ...(was === now ? [] : [make("s", {}, format(was)), " "]), make("b", {}, format(now))));
+  sum.replaceChildren(make("b", {}, _("{inside} of {all} rows", { inside, all })), ...facts.map((one) => ` · ${one}`), " ", ...totals);
+  undo.disabled = !desk.review.done.length;
   const open = wrong || clashes;
-  desk.bar.approve.textContent = wrong ? _("{wrong} to correct", { wrong }) : clashes ? _("{clashes} to settle", { clashes }) : _("Review and approve {inside}", { inside });
-  desk.bar.approve.className = open ? "primary" : "approve";
-}
-
-function makeBar() {
-  const facts = make("div");
-  const undo = button(_("Undo"), () => step("undo"), { className: "undo" });
-  const reject = button(_("Reject…"), () => rare("askReject"), { className: "danger" });
-  const revise = Number(place.revisions) ? [button(_("Ask for changes…"), () => rare("askRevise"))] : [];
-  const approve = button("", () => rare("toReview"));
-  desk.bar = make("div", { className: "card bar" }, facts, make("div", { className: "actions" }, undo, reject, ...revise, approve));
-  Object.assign(desk.bar, { facts, undo, approve, paint: paintBar });
-  plain.hidden = true;
-  plain.after(desk.bar);
+  approve.textContent = wrong ? _("{wrong} to correct", { wrong }) : clashes ? _("{clashes} to settle", { clashes }) : "signs" in plain.dataset ? _("Review and sign {inside}", { inside }) : _("Review and approve {inside}", { inside });
+  approve.className = open ? "primary" : "approve";
 }
 
 function step(way) {
@@ -80,13 +74,9 @@ desk.redraw = () => {
 const first = typeof JSON.rawJSON === "function" ? await ask("/rows") : { status: -1 };
 if (first.status === 200 && first.reply.status === "PENDING") {
   desk.load(first.reply);
-  if (kept?.count) {
-    const { rows, clashes } = await rare("restore", desk.review, kept);
-    if (clashes) say(_("The rows have changed since you typed your draft; cells to settle: {clashes}.", { clashes }));
-    else if (rows) say(_("Your draft is back; rows with edits: {rows}.", { rows }));
-  }
-  makeBar();
-  Object.assign(desk, { changed, redraft: () => rare("redraft") });
+  if (kept?.count) await rare("resume");
+  bar.hidden = !(plain.hidden = true);
+  Object.assign(desk, { changed, paint: paintBar, redraft: () => rare("redraft") });
   for (const section of document.querySelectorAll(".group")) desk.views.push(new GroupView(section, desk.review.groups[section.dataset.group]));
   desk.redraw();
   refreshTimes();

@@ -67,8 +67,11 @@ function inWords(column, value) {
 
 /** Go to the first open problem, required fields included; without one, show the sheet with all changes. */
 export function toReview() {
-  document.activeElement?.dispatchEvent(new Event("blur")); // only this event reports a half-typed date
+  // only this event reports a half-typed date
+  document.activeElement?.dispatchEvent(new Event("blur"));
   const open = desk.review.rows.find((row) => row.wrong || row.clashes);
+  for (const row of desk.review.rows) row.told = true;
+  if (open) for (const view of desk.views) view.drawn.forEach((one) => one.paint());
   if (open) return focusCell(open, open.group.columns.find((column) => open.error(column) || open.edits.get(column.key)?.theirs !== undefined));
   const unfit = desk.review.fields.filter(markWrong);
   if (unfit.length) return fieldOf(unfit[0]).focus();
@@ -89,7 +92,7 @@ export function toReview() {
   const answers = given.length ? Object.fromEntries(given.map(([field, value]) => [field.key, value])) : undefined;
   const others = place.required > 1 ? [make("p", { className: "quiet" }, _("{required} people must agree to the same rows before the workflow goes on. Changing rows starts the count anew.", { required: place.required }))] : [];
   const deed = inside === 1 ? _("Approve 1 row") : _("Approve {inside} rows", { inside });
-  const dialog = sheet(`${deed}?`, [...totals, ...list, ...answered, ...others, ...commentField()], deed, "approve", (go) =>
+  const dialog = sheet(`${deed}?`, [...list, ...totals, ...answered, ...others, ...commentField()], deed, "approve", (go) =>
     decide(dialog, go, "/approve", { editedItems: editedItems(desk.review), expectedItemsHash: desk.review.itemsHash, answers, comment: comment.value || undefined }));
   dialog.querySelector("textarea").focus();
 }
@@ -128,6 +131,13 @@ export function askRevise() {
   field.focus();
 }
 
+/** Go to the form that lets somebody else decide. */
+export function handOn() {
+  const form = document.querySelector(".delegate");
+  form.open = true;
+  form.querySelector("input").focus();
+}
+
 export function askReject() {
   const says = make("p", {}, _("The execution ends here: no step after this one runs, and no row is released."));
   const dialog = sheet(_("Reject all of it?"), [says, ...commentField()], _("Reject"), "danger", (go) =>
@@ -142,7 +152,7 @@ async function decide(dialog, go, path, body) {
   dialog.close();
   if (status === 200) {
     local?.removeItem(DRAFT);
-    location.reload();
+    location.replace(`${place.url}?decided=1`);
   } else if (status === 409) await desk.merge();
   else if (status === 400 && pointAt(reply.error)) return;
   else if (status !== 400) sayRefusal(status, reply, retry);
@@ -200,7 +210,7 @@ desk.merge = async () => {
  * Carry a draft over to the rows of now; how many rows, and how many clashes. Where the text that stood
  * in a cell has become another one meanwhile, both are kept, and the person chooses.
  */
-export function restore(review, draft) {
+function restore(review, draft) {
   const known = new Map(review.rows.map((row) => [`${row.group.name}\n${row.key}`, row]));
   for (const [name, key, choice, cells] of draft.rows) {
     const group = review.groups.find((one) => one.name === name);
@@ -217,13 +227,20 @@ export function restore(review, draft) {
   return { rows: review.rows.filter((row) => row.touched).length, clashes: review.count("clashes") };
 }
 
+/** Carry the draft of this device over to the rows, and say so. */
+export function resume() {
+  const { rows, clashes } = restore(desk.review, kept);
+  if (clashes) say(_("The rows have changed since you typed your draft; cells to settle: {clashes}.", { clashes }));
+  else if (rows) say(_("Your draft is back; rows with edits: {rows}.", { rows }));
+}
+
 /** Show the draft that another tab has stored. */
 export function redraft() {
   const note = document.activeElement.getAttribute("aria-describedby");
   for (const row of desk.review.rows) row.forget();
   restore(desk.review, kept);
   for (const view of desk.views) view.draw();
-  desk.bar.paint();
+  desk.paint();
   document.getElementById(note)?.previousElementSibling?.focus({ preventScroll: true });
 }
 

@@ -11,12 +11,13 @@ export const LOST = _("No answer from the server. What you typed is saved on thi
 export const banner = document.getElementById("banner");
 
 /** The present review, a table for each group, and callbacks for input here or in another tab. */
-export const desk = { review: null, views: [], bar: null, changed: () => keep(), rare: null, redraft: () => {}, merge: () => location.reload() };
+export const desk = { review: null, views: [], changed: () => keep(), rare: null, redraft: () => {}, merge: () => location.reload() };
 
 /** The draft of this or another tab; null after the person has agreed, or when the approval is over. */
 export let kept = null;
 let typed = {};
-let last = local?.getItem(DRAFT) ?? null; // the draft as this tab knows it
+// the draft as this tab knows it
+let last = local?.getItem(DRAFT) ?? null;
 
 function take() {
   const draft = JSON.parse(last);

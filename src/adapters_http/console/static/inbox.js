@@ -11,4 +11,5 @@ function soon() {
   for (const fact of document.querySelectorAll("[data-soon]")) fact.classList.toggle("soon", fact.dataset.soon - Date.now() < 36e5);
 }
 soon();
-setInterval(soon, 999); // rows are renewed in between
+// rows are renewed in between
+setInterval(soon, 999);

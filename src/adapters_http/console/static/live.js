@@ -3,7 +3,8 @@
 import { LANG, _, refreshTimes, session } from "./app.js";
 import { follow } from "./follow.js";
 
-session?.clear(); // the form that led here was sent
+// the form that led here was sent
+session?.clear();
 
 /** Turn *old* into *now*, node by node, by ids; equal nodes keep focus, scroll position, typed text and open details. */
 function morph(old, now) {
@@ -22,7 +23,8 @@ function morph(old, now) {
     // Nodes that stay are not moved over nodes that go: they would lose the focus.
     while (kept && at && at !== kept && !stays(at)) drop(at);
     if (kept && at !== kept) old.insertBefore(kept, at);
-    const here = kept || (!stays(at) && at); // what stays waits for its equal, whatever comes before it
+    // what stays waits for its equal, whatever comes before it
+    const here = kept || (!stays(at) && at);
     if (here) at = here.nextSibling;
     here ? morph(here, one) : old.insertBefore(one, at);
   }

@@ -62,7 +62,8 @@ if (plain) plain.sign = async (url, body) => {
   const dialog = document.querySelector("dialog[open]");
   const answer = await fetch(`${url}/confirm`, { method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify(body) });
   const asked = await answer.json();
-  if (!answer.ok) return undefined; // the decision is refused with the same reason, and the page shows it
+  // the decision is refused with the same reason, and the page shows it
+  if (!answer.ok) return undefined;
   const form = dialog.querySelector("form");
   try {
     return await confirm(asked, await choose(form, asked.choices));

@@ -6,5 +6,6 @@ import { refresh } from "./notices.js";
 
 desk.review = JSON.parse(place.state);
 if (desk.review.status === "PENDING") follow(`${place.url}/live`, desk.review.version, refresh);
-plain?.addEventListener("submit", () => (desk.review.status = "sent")); // the next page shows the result
+// the next page shows the result
+plain?.addEventListener("submit", () => (desk.review.status = "sent"));
 if (location.search === "?print=1") print();

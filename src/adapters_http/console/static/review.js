@@ -82,7 +82,8 @@ export class Review {
       made.totals = made.columns.filter((column) => column.type === "number" && column.editable);
       return made;
     });
-    this.done = []; // each step: the changes of one gesture
+    // each step: the changes of one gesture
+    this.done = [];
     this.undone = [];
   }
   get rows() { return this.groups.flatMap((group) => group.rows); }

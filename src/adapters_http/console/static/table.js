@@ -19,8 +19,10 @@ export class GroupView {
     this.pills = make("div", { className: "pills", role: "group", ariaLabel: _("Which rows") });
     const find = make("input", { type: "search", placeholder: _("Find in rows"), ariaLabel: _("Find in rows") });
     find.addEventListener("input", () => { this.find = find.value.toLowerCase(); this.from = 0; this.draw(FEW); });
-    const add = group.adds ? [button(_("Add a row"), () => desk.rare("addRow", this), { className: "small" })] : [];
-    section.querySelector(".tools").append(this.pills, ...add, find);
+    const place = section.querySelector(".find");
+    place.before(this.pills);
+    place.append(find);
+    if (group.adds) section.querySelector(".takes").prepend(button(_("Add a row"), () => desk.rare("addRow", this), { className: "small" }));
     section.querySelector(".pager")?.remove();
     this.pager = make("p", { className: "pager quiet" });
     section.append(this.pager);
@@ -28,6 +30,10 @@ export class GroupView {
     this.table = section.querySelector("table");
     this.body = this.table.tBodies[0];
     this.#head();
+    // a frame that scrolls sideways has a height of its own, so that the head stays
+    const frame = this.table.parentElement;
+    const fit = new ResizeObserver(() => frame.classList.toggle("wide", this.table.offsetWidth > frame.offsetWidth));
+    [frame, this.table].forEach((one) => fit.observe(one));
   }
   #head() {
     const all = make("input", { type: "checkbox", ariaLabel: _("All shown rows") });
@@ -37,17 +43,13 @@ export class GroupView {
       this.draw();
     });
     this.all = all;
-    const cells = this.group.columns.map((column) => {
-      const cell = make("th", { scope: "col", className: column.type === "number" ? "number" : "" }, make("bdi", {}, column.title));
-      if (column.required) cell.append(make("span", { className: "must", ariaHidden: "true" }, "*"));
-      if (column.editable) {
-        const label = _("Set {column} in all shown rows", { column: column.title });
-        cell.append(button("⇊", () => desk.rare("setAll", this, column), { title: label, ariaLabel: label }));
-      }
-      return cell;
+    const head = this.table.rows[0];
+    this.group.columns.forEach((column, at) => {
+      if (!column.editable) return;
+      const label = _("Set {column} in all shown rows", { column: column.title });
+      head.cells[at].append(button("⇊", () => desk.rare("setAll", this, column), { title: label, ariaLabel: label }));
     });
-    const brief = make("th", { className: "brief", scope: "col" }, _("Row"));
-    this.table.tHead.replaceChildren(make("tr", {}, make("th", { className: "pick", scope: "col" }, all), brief, ...cells));
+    head.prepend(make("th", { className: "pick", scope: "col" }, all), make("th", { className: "brief", scope: "col" }, _("Row")));
   }
   rows() {
     return this.group.rows.filter((row) => KINDS.all(row) && KINDS[this.kind](row) && (!this.find || row.says.includes(this.find)));
@@ -207,14 +209,16 @@ class RowView {
     this.pick.ariaLabel = row.included ? names.row : row.by && row.choice === undefined ? _("{row}, left out by {who}", names) : _("{row}, left out", names);
     element.classList.toggle("out", !row.included);
     element.classList.toggle("edited", row.included && row.edited);
-    element.classList.toggle("wrong", Boolean(row.wrong));
+    element.classList.toggle("wrong", row.wrong && this.#tells());
     for (const [column, note] of this.notes) this.#paintCell(column, note);
     this.#paintBrief();
   }
+  /** Whether errors are shown: in a row that is added only in cells that were typed into, until the review. */
+  #tells(column) { return !this.row.added || this.row.told || this.row.edits.has(column?.key); }
   #paintCell(column, note) {
     const { row } = this;
     const differs = row.differs(column);
-    const error = row.error(column);
+    const error = this.#tells(column) && row.error(column);
     const was = brief(row.was(column));
     const wrong = error ? [make("small", { className: "wrong" }, error)] : [];
     const field = this.fields.get(column);

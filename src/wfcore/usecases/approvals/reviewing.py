@@ -73,12 +73,12 @@ async def read_inbox(
 _FIRST = PageCursor(-1, "")
 """The cursor before every row of a list by expiry: the list's first page, without a count."""
 MOST_WAITING = 1_000
-"""The number up to which waiting approvals are counted."""
+"""The number up to which the approvals of a tab are counted."""
 
 
-async def count_waiting(services: Services, who: Principal) -> int:
-    """The number of approvals that wait for *who*, up to one more than `MOST_WAITING`. AC-5."""
-    mine = evolve(_SHOWN[Tab.WAITING], account_id=who.account.id, email=who.account.email)
+async def count_of(services: Services, who: Principal, tab: Tab) -> int:
+    """The number of approvals in *tab* for *who*, up to one more than `MOST_WAITING`. AC-5."""
+    mine = evolve(_SHOWN[tab], account_id=who.account.id, email=who.account.email)
     async with services.store.view() as view:
         return await view.approvals.count(mine, MOST_WAITING + 1)
 
