@@ -7,6 +7,7 @@ from wfcore.model.access import Login as Login
 from wfcore.model.access import LoginLink as LoginLink
 from wfcore.model.access import NamedSecret as NamedSecret
 from wfcore.model.access import PeopleGroups as PeopleGroups
+from wfcore.model.access import SavedView as SavedView
 from wfcore.model.access import Session as Session
 from wfcore.model.access import SignOnTerms as SignOnTerms
 from wfcore.model.access import SpentNonce as SpentNonce

@@ -92,13 +92,24 @@ class SignOutForm:
 class SettingsForm:
     """
     The appearance of pages in this browser: `theme` system, light or dark; `times` local or utc;
-    `language` an available language, or empty for the language of the browser.
+    `language` an available language, or empty for the language of the browser; `density` empty for
+    low rows, or comfortable.
     """
 
     theme: str
     times: str
     language: str = ""
+    density: str = ""
     next: str = ""
+
+
+@frozen
+class ViewForm:
+    """A name for a list of executions: `query`, its filters. `forget`: the name to drop instead."""
+
+    name: str = ""
+    query: str = ""
+    forget: str = ""
 
 
 @frozen

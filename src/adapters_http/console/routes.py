@@ -36,6 +36,7 @@ from adapters_http.console.forms import (
     StartForm,
     StateForm,
     StatusForm,
+    ViewForm,
     WebhookForm,
 )
 from adapters_http.request import Request
@@ -170,6 +171,8 @@ PAGES: tuple[Route, ...] = (
           scope=Scope.WORKFLOW_EXECUTE),
     _page("POST", "/executions/redrive", ("acting", "redrive_all"), "Redrive",
           scope=Scope.WORKFLOW_EXECUTE, body=ActForm, starts=True),
+    _page("POST", "/executions/views", ("executions", "save"), "Name a list of executions",
+          scope=Scope.EXECUTION_READ, body=ViewForm),
     _page("GET", "/executions/{id}", ("execution", "show"), "An execution",
           scope=Scope.EXECUTION_READ),
     _page("GET", "/executions/{id}/redrive", ("redriving", "show"), "The plan of a redrive",

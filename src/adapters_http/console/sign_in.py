@@ -17,7 +17,7 @@ from adapters_http.console.headers import page_headers
 from adapters_http.console.language import CHOSEN, _
 from adapters_http.console.passkeys import answer_in, assertion_of, passkey_request, problem_of
 from adapters_http.console.paths import HOME, own_path, see_other
-from adapters_http.console.rendering import THEME, TIMES, page
+from adapters_http.console.rendering import DENSITY, THEME, TIMES, page
 from adapters_http.request import Request
 from wfcore.errors import (
     AccountBlocked,
@@ -197,6 +197,7 @@ async def settle(request: Request) -> Response:
         (THEME, request.body.theme, ("light", "dark")),
         (TIMES, request.body.times, ("utc",)),
         (CHOSEN, request.body.language, LANGUAGES),
+        (DENSITY, request.body.density, ("comfortable",)),
     ):
         chosen = value if value in allowed else ""
         response.raw_headers.append(preference_cookie(request, name, chosen))

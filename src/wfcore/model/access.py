@@ -83,6 +83,14 @@ class SpentNonce:
 
 
 @frozen
+class SavedView:
+    """A list of executions under a name. `query`: the filters, as in the address of the list."""
+
+    name: str
+    query: str
+
+
+@frozen
 class Account:
     """
     A person who owns workflows and keys. `email` is unique and in lower case.
@@ -93,7 +101,8 @@ class Account:
     server's language. `failure_channels`: the channels that report every failed execution of the
     account's workflows, whatever the definition says. NT-8. `passkeys`: in the order of their
     registration. `passkey_required`: whether a password signs in only together with a passkey.
-    `spent_nonces`: those of the last minutes. SR-3, SR-5.
+    `spent_nonces`: those of the last minutes. SR-3, SR-5. `views`: the lists of executions that the
+    person named, in the order of their names.
     """
 
     id: str
@@ -110,6 +119,7 @@ class Account:
     passkeys: tuple[Passkey, ...] = ()
     passkey_required: bool = False
     spent_nonces: tuple[SpentNonce, ...] = ()
+    views: tuple[SavedView, ...] = ()
     version: int = 0
 
 

@@ -17,6 +17,8 @@ JSON_DEPTH = 64
 
 SECRETS_PER_ACCOUNT = 50
 """Named secrets: all of them are one row with the account. SC-5."""
+VIEWS_PER_ACCOUNT = 20
+"""The named lists of executions of an account."""
 SECRET_BYTES = 8 * KIB
 """The longest named secret: a key with its certificates. SC-5."""
 SECRET_LINES = 200

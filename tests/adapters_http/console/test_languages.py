@@ -97,10 +97,10 @@ async def test_a_page_speaks_the_readers_language(world: World):
 @pytest.mark.parametrize(
     ("chosen", "kept"),
     [
-        (("light", "", "en"), ("light", "", "en")),
-        (("dark", "utc", "de"), ("dark", "utc", "de")),
-        (("UTC", "dark", "utc"), ("", "", "")),
-        (("dark; Domain=example.org", "utc\r\nX: y", "de;"), ("", "", "")),
+        (("light", "", "en", ""), ("light", "", "en", "")),
+        (("dark", "utc", "de", "comfortable"), ("dark", "utc", "de", "comfortable")),
+        (("UTC", "dark", "utc", "dense"), ("", "", "", "")),
+        (("dark; Domain=example.org", "utc\r\nX: y", "de;", "x;"), ("", "", "", "")),
     ],
 )
 async def test_how_pages_look_is_kept_for_a_year(
@@ -108,7 +108,7 @@ async def test_how_pages_look_is_kept_for_a_year(
 ):
     """Only what there is to choose; anything else is forgotten, and nothing else is said."""
     ours = {**await world.sign_in(), "Accept": "text/html", "Origin": world.url}
-    form = dict(zip(("theme", "times", "language"), chosen, strict=True))
+    form = dict(zip(("theme", "times", "language", "density"), chosen, strict=True))
     answer = await world.http.post(
         "/settings", data={**form, "next": "/operate?page=2"}, headers=ours
     )

@@ -15,7 +15,7 @@ export function _(text, facts = {}) {
   return (catalogue[text] ?? text).replace(/\{(\w+)\}/g, (all, name) => facts[name] ?? all);
 }
 
-const UNITS = [[86_400_000, "{count} d"], [3_600_000, "{count} h"], [60_000, "{count} min"], [1_000, "{count} s"]];
+const UNITS = [[864e5, "{count} d"], [36e5, "{count} h"], [6e4, "{count} min"], [1e3, "{count} s"]];
 
 /** `in 23 h`, `35 s ago`: like `formats.py`. */
 function relative(at) {
@@ -47,31 +47,27 @@ export function refreshTimes() {
 }
 
 refreshTimes();
-setInterval(refreshTimes, 60_000);
+setInterval(refreshTimes, 6e4);
 
 document.querySelector("form.leave")?.addEventListener("submit", () => {
-  for (const key in local) key.startsWith("wfcore:draft:") && local.removeItem(key);
+  for (const key in local) if (key.startsWith("wfcore:draft:")) local.removeItem(key);
   session?.clear();
 });
 
-document.addEventListener("click", (event) => {
-  const menu = document.querySelector(".menu[open]");
-  if (menu && !menu.contains(event.target)) menu.open = false;
-});
+const menu = document.querySelector(".menu");
+onclick = ({ target }) => menu?.contains(target) || close();
+const close = () => menu?.removeAttribute("open");
 
 const help = document.getElementById("keys");
 const keysOn = document.getElementById("keys-on");
 keysOn.checked = local?.getItem("wfcore:keys") !== "off";
-keysOn.addEventListener("change", () => local?.setItem("wfcore:keys", keysOn.checked ? "on" : "off"));
+keysOn.onchange = () => local?.setItem("wfcore:keys", keysOn.checked ? "on" : "off");
 
 let going = false;
 document.addEventListener("keydown", (event) => {
-  if (event.key === "Escape") document.querySelector(".menu[open]")?.removeAttribute("open");
-  const typing = event.target.closest("input, select, textarea, dialog[open]");
-  if (typing || event.ctrlKey || event.metaKey || event.altKey) return;
-  if (event.key !== "?" && !keysOn.checked) return;
-  const places = going ? [...document.querySelectorAll(".places a")] : [];
-  const place = places.find((one) => one.dataset.go === event.key);
+  if (event.key === "Escape") close();
+  if (event.target.closest("input, select, textarea, dialog[open]") || event.ctrlKey || event.metaKey || event.altKey || (event.key !== "?" && !keysOn.checked)) return;
+  const place = going && document.querySelector(`.places [data-go=${CSS.escape(event.key)}]`);
   going = event.key === "g" && !going;
   const act = place ? () => place.click() : KEYS[event.key];
   if (!act) return;
@@ -85,11 +81,11 @@ const KEYS = {
   j: () => move(1),
   k: () => move(-1),
   a: () => document.querySelector("[data-key=a]")?.click(),
-  x: () => document.activeElement.closest("li, tr")?.querySelector("input[type=checkbox]")?.click(),
+  x: () => document.activeElement.closest("li, tr")?.querySelector("input")?.click(),
 };
 
 function move(by) {
-  const links = [...document.querySelectorAll(".list h2 a, .runs th a")];
+  const links = [...document.querySelectorAll(".list h2 a, tbody th a")];
   const at = links.indexOf(document.activeElement);
   links[Math.max(0, at + by)]?.focus();
 }

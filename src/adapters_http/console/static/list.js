@@ -3,16 +3,13 @@
 import { _, refreshTimes } from "./app.js";
 import { follow } from "./follow.js";
 
-/** This page as it is now; a document without text turned into markup, so that it passes Trusted Types. *says* tells that the session is over. */
-function fetched(says) {
+/** This page as it is now; a document without text turned into markup, so that it passes Trusted Types. */
+function fetched() {
   return new Promise((done) => {
     const request = new XMLHttpRequest();
     request.open("GET", location.href);
     request.responseType = "document";
-    request.onloadend = () => {
-      if (request.status === 401) says.textContent = _("Signed out: reload the page to sign in");
-      done(request);
-    };
+    request.onloadend = () => done(request);
     request.send();
   });
 }
@@ -28,9 +25,10 @@ function renew(old, now) {
 }
 
 async function refresh() {
-  const { status, response: now } = await fetched(says);
+  const { status, response: now } = await fetched();
+  if (status === 401) says.textContent = _("Signed out: reload the page to sign in");
   if (status !== 200) return status;
-  const fresh = rows(now).filter((row) => !document.getElementById(row.id)).length;
+  const fresh = rows(now).filter(({ id }) => !document.getElementById(id)).length;
   let gone = 0;
   for (const row of rows(document)) {
     const next = now.getElementById(row.id);
@@ -39,16 +37,17 @@ async function refresh() {
     renew(row, next);
     gone += !next;
   }
-  const parts = (root) => [...root.querySelectorAll(".places,.pills,.renewed")];
-  parts(document).forEach((part, at) => renew(part, parts(now)[at]));
+  const parts = ".places,.pills,.renewed";
+  document.querySelectorAll(parts).forEach((part, at) => renew(part, now.querySelectorAll(parts)[at]));
   document.title = now.title;
   refreshTimes();
-  dispatchEvent(new Event("renewed"));
+  window.onrenewed?.();
   onpageshow?.();
-  if (!fresh && !gone) return link.remove();
+  if (!(fresh || gone)) return link.remove();
   link.href = "";
   link.textContent = fresh ? _("{fresh} new, show", { fresh }) : _("{gone} gone, show", { gone });
-  if (!link.isConnected) says.replaceChildren(link); // else it stays under the pointer
+  // else it stays under the pointer
+  link.isConnected || says.replaceChildren(link);
 }
 
 if (says) follow(says.dataset.live, says.dataset.after, refresh);
@@ -58,4 +57,14 @@ function tally() {
   document.getElementById("count").textContent = count ? _("{count} selected", { count }) : "";
   for (const button of chosen.querySelectorAll("button")) button.disabled = !count;
 }
-if (chosen) onchange = onpageshow = tally; // a browser that goes back ticks them again
+if (chosen) {
+  let last;
+  // a browser that goes back ticks them again
+  onchange = onpageshow = tally;
+  chosen.onclick = ({ target, shiftKey }) => {
+    const boxes = [...chosen.querySelectorAll("input")];
+    const at = boxes.indexOf(target);
+    if (shiftKey) for (const box of boxes.slice(...[at, last].sort((a, b) => a - b))) box.checked = target.checked;
+    last = at;
+  };
+}

@@ -3,15 +3,13 @@
 import { LANG } from "./app.js";
 
 function refresh() {
-  const now = new Date();
   for (const time of document.querySelectorAll("time.at")) {
     const at = new Date(time.dateTime);
-    const weekday = at.toDateString() === now.toDateString() ? undefined : "short";
-    const near = Math.abs(at - now) < 6 * 864e5;
-    time.textContent = at.toLocaleString(LANG, near ? { weekday, hour: "2-digit", minute: "2-digit", hour12: false } : { day: "numeric", month: "short" });
+    const weekday = at.toDateString() === new Date().toDateString() ? undefined : "short";
+    time.textContent = at.toLocaleString(LANG, Math.abs(at - Date.now()) < 5184e5 ? { weekday, hour: "2-digit", minute: "2-digit", hour12: false } : { day: "numeric", month: "short" });
   }
 }
 if (!document.documentElement.dataset.times) {
-  addEventListener("renewed", refresh);
+  window.onrenewed = refresh;
   refresh();
 }

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from wfcore.model.access import AccountStatus, Permission, Scope, SpentNonce, Tier
+from wfcore.model.access import AccountStatus, Permission, SavedView, Scope, SpentNonce, Tier
 from wfcore.model.approval import (
     ApprovalStatus,
     Assent,
@@ -76,6 +76,7 @@ ACCOUNT = make.account(
     passkeys=(Passkey("id", "laptop", "MF", -7, "example.org", NOW, 2**32 - 1, EpochMs(NOW + 1)),),
     passkey_required=True,
     spent_nonces=(SpentNonce("0" * 64, EpochMs(NOW + 2)),),
+    views=(SavedView("failed", "status=FAILED"),),
 )
 KEY = make.key(
     scopes=frozenset({Scope.APPROVAL_RESPOND, Scope.WORKFLOW_READ}),
