@@ -38,7 +38,7 @@ from bench import (
 from bench.load import request
 from bench.report import TURNS, Report, in_turns, in_turns_few
 from bench.servers import Server
-from wfcore.model.workflow import Language
+from wfcore.model.workflow import Language, Runtime
 
 CLIENTS = 32
 STEPS = 9
@@ -54,11 +54,18 @@ def http_rows(report: Report, seconds: float, folder: Path) -> None:
         posts = rate(yardstick, lambda: EMPTY_POST)
         gets = rate(yardstick, lambda: request("GET", "/"))
         for what, got, against, wanted in (
-            ("status poll / bare endpoint", http.polls(server, seeded), gets, 0.35),
+            ("status poll / bare endpoint", http.polls(server, seeded), gets, 0.5),
             ("durable start / bare", http.starts(seeded), posts, 0.22),
-            ("webhook trigger / bare", http.triggers(seeded), posts, 0.15),
+            ("webhook trigger / bare", http.triggers(seeded), posts, 0.18),
         ):
             report.ratio(what, *in_turns(seconds, rate(server, got), against), "req/s", wanted)
+
+        def alone(ask: Callable[[], bytes]) -> Callable[[float], float]:
+            return lambda part: http.measured(server, 1, part, ask).per_second
+
+        what = f"a list of {http.LISTED} / status poll, one connection"
+        both = in_turns(seconds, alone(http.lists(seeded)), alone(http.polls(server, seeded)))
+        report.ratio(what, *both, "req/s", 0.25)
 
 
 def processes_rows(report: Report, seconds: float, folder: Path) -> None:
@@ -131,10 +138,14 @@ def contained_rows(report: Report, seconds: float) -> None:
         if boxed is not None and language is Language.BASH:
             what, got = "isolation and Bash / bubblewrap and Bash", f"{cost.below_ms:.1f} ms"
             report.at_most(what, got, f"{boxed:.1f} ms", cost.below_ms / boxed, BOXED)
+        if runtime is Runtime.BUN and (bare := contained.bun_ms(count)) is not None:
+            what, got = "isolation and Bun / bare Bun", f"{cost.below_ms:.1f} ms"
+            report.at_most(what, got, f"{bare:.1f} ms", cost.below_ms / bare, BUN)
 
 
 STEPS_A_SECOND = 50
-BOXED = 1
+BUN = 1.2
+BOXED = 1.05
 """Bubblewrap makes namespaces for each program; it counts no memory, filters no calls, and knows no
 Landlock."""
 
@@ -199,7 +210,8 @@ def light_rows(report: Report, seconds: float, folder: Path) -> None:
     report.ratio(what, *rates, "/s", 0.07)
     report.most("a light execution", found.cpu_ms, "CPU ms", 1.2)
     report.most("a light execution, one client, p50", found.p50_ms, "ms", 3)
-    report.most(f"{http.LIGHT_STEPS} light steps in a row, p50", found.row_ms, "ms", 40)
+    what, got = f"{http.LIGHT_STEPS} light steps in a row / one, p50", f"{found.row_ms:.1f} ms"
+    report.at_most(what, got, f"{found.p50_ms:.1f} ms", found.row_ms / found.p50_ms, 6)
     slow, p50 = delays[-1], delays[len(delays) // 2]
     report.most(f"delay of 1 ms, slowest of {len(delays)}", slow, "ms", 100, f"p50 {p50:.1f} ms")
 
@@ -365,6 +377,23 @@ def postgres_rows(report: Report, seconds: float, long: bool) -> None:
         report.most("cancellation → callback of another server, p99", woken.callback_ms, "ms", 50)
 
 
+def starting_rows(report: Report, folder: Path) -> None:
+    """What starts a process: a server again after kill -9, and a command."""
+    with postgres.server() as made:
+        url = asyncio.run(postgres.new_database(made))
+        on_file, on_postgres = folder / "file", folder / "postgres"
+        in_file, in_database = http.seed(on_file), http.seed(on_postgres, url)
+        again, yardstick = in_turns_few(
+            lambda: http.again_s(on_postgres, in_database, WFCORE_STORE=url),
+            lambda: http.again_s(on_file, in_file),
+        )
+    what, got = "ready again after kill -9 on PostgreSQL / SQLite", f"{again:.2f} s"
+    report.at_most(what, got, f"{yardstick:.2f} s", again / yardstick, 1.5)
+    listed, bare = http.command_ms(on_file, "execution", "list")
+    got, against = f"{listed:.0f} ms", f"{bare:.0f} ms of CPU"
+    report.at_most("`wfcore execution list` / a bare interpreter", got, against, listed / bare, 3)
+
+
 def dispatch_rows(report: Report) -> None:
     """Executions that NATS hands from the server that accepts them to the one that works."""
     with postgres.server() as made, dispatch.nats() as broker:
@@ -400,6 +429,7 @@ PARTS: Mapping[str, Callable[[Report, argparse.Namespace, Path], None]] = {
     "light": lambda report, asked, folder: light_rows(report, asked.seconds, folder),
     "store": lambda report, asked, folder: store_rows(report, asked.seconds, folder, asked.long),
     "postgres": lambda report, asked, folder: postgres_rows(report, asked.seconds, asked.long),
+    "starting": lambda report, asked, folder: starting_rows(report, folder),
     "dispatch": lambda report, asked, folder: dispatch_rows(report),
     "largest": lambda report, asked, folder: largest_rows(report, folder),
     "console": lambda report, asked, folder: console_rows(report, folder),

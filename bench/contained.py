@@ -15,8 +15,9 @@ from pathlib import Path
 
 from attrs import evolve, frozen
 
+from adapters_runtime.code.languages import recipes_on
 from adapters_runtime.sandbox.process_tree import children_of
-from bench.spawn import AT_ONCE, REFILL_S, a_runner, a_step, job_of
+from bench.spawn import AT_ONCE, REFILL_S, SOURCES, a_runner, a_step, job_of
 from wfcore.model.workflow import Language, Runtime
 
 KINDS: tuple[tuple[Language, Runtime | None], ...] = (
@@ -101,8 +102,24 @@ def _cpu_ms(pid: int) -> float:
 def bubblewrap_ms(count: int) -> float | None:
     """CPU time of Bash in bubblewrap; None where that is not installed."""
     program = shutil.which("bwrap")
+    return None if program is None else _spawned_ms(count, program, *_BOX, "bash", "-c", "echo 1")
+
+
+def bun_ms(count: int) -> float | None:
+    """CPU time of a bare Bun with the same program as a step; None where none is installed."""
+    recipe = recipes_on(Runtime.BUN)[Language.JAVASCRIPT]
+    program = next(filter(os.path.exists, recipe.candidates(os.environ["PATH"])), None)
     if program is None:
         return None
-    counting = [sys.executable, "-c", _COUNTS, str(count)]
-    argv = [*counting, program, *_BOX, "bash", "-c", "echo 1"]
-    return float(subprocess.run(argv, check=True, capture_output=True, text=True).stdout)
+    with tempfile.TemporaryDirectory() as folder:
+        for name, text in {
+            **recipe.more_files,
+            recipe.file: SOURCES[Language.JAVASCRIPT],
+        }.items():
+            Path(folder, name).write_text(text)
+        return _spawned_ms(count, program, *recipe.arguments(folder, "", live=False))
+
+
+def _spawned_ms(count: int, *argv: str) -> float:
+    counting = [sys.executable, "-c", _COUNTS, str(count), *argv]
+    return float(subprocess.run(counting, check=True, capture_output=True, text=True).stdout)

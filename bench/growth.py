@@ -62,7 +62,7 @@ ROUNDS, WRITTEN = 5, 300
 TURNS, SAMPLES, MOST_S = 5, 300, 20
 """A turn ends after `MOST_S`, too."""
 KEPT = {"WFCORE_KEEP_EXECUTIONS": "365d"}
-MOST, MOST_TOTAL = 1.5, 2.0
+MOST, MOST_TOTAL = 1.3, 2.0
 _THREE_STEPS = tuple(CodeStep(f"s{n}", Language.BASH, ":") for n in range(3))
 
 

@@ -3,6 +3,9 @@
 import asyncio
 import itertools
 import json
+import resource
+import subprocess
+import sys
 import time
 import urllib.request
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -28,6 +31,8 @@ from wfserver.settings.record import settings_from
 
 _SOURCES = Path(__file__).parents[1] / "src"
 STARTS = 5
+COMMANDS = 10
+LISTED = 20
 KEYS = 60
 """Keys to share the load: one key of the largest plan may do 6,000 requests a minute."""
 
@@ -54,13 +59,16 @@ class Seeded:
     hooks: Sequence[tuple[str, str]]
 
 
-def seed(data: Path) -> Seeded:
-    """An account of the largest plan with keys, webhooks and workflows of one and three steps."""
-    return asyncio.run(_seed(data))
+def seed(data: Path, store: str | None = None) -> Seeded:
+    """
+    An account of the largest plan with keys, webhooks and workflows of one and three steps, in the
+    database *store*, or in a file.
+    """
+    return asyncio.run(_seed(data, store))
 
 
-async def _seed(data: Path) -> Seeded:
-    async with open_system(settings_from({}, data=str(data))) as system:
+async def _seed(data: Path, store: str | None) -> Seeded:
+    async with open_system(settings_from({}, data=str(data), store=store)) as system:
         services = system.services
         account = await accounts.create_account(services, "bench@example.org", Tier.ENTERPRISE)
         issued = [
@@ -75,6 +83,8 @@ async def _seed(data: Path) -> Seeded:
         for name, steps in LIGHT.items():
             light = Definition(name, tuple(steps), ())
             made[name] = (await workflows.apply_workflow(services, account.id, light)).id
+        nap = Definition("nap", (CodeStep("s0", Language.BASH, "sleep 60"),), ())
+        made["nap"] = (await workflows.apply_workflow(services, account.id, nap)).id
         large = Definition("large", (CodeStep("s0", Language.BASH, LARGE),), ())
         made["large"] = (await workflows.apply_workflow(services, account.id, large)).id
         hooks = []
@@ -105,11 +115,14 @@ def http_alone(data: Path, **env: str) -> Iterator[Server]:
 
 
 @contextmanager
-def whole(data: Path, **env: str) -> Iterator[Server]:
-    """The bundled server, with its bytecode written as an installation writes it."""
+def whole(data: Path, path: str = "/healthz", **env: str) -> Iterator[Server]:
+    """
+    The bundled server, with its bytecode written as an installation writes it, once it answers
+    *path*.
+    """
     compile_dir(_SOURCES, quiet=1)
     argv = ["-m", "wfserver", "--data", str(data), "serve", "--port", "{port}"]
-    with running(argv, **env) as server:
+    with running(argv, path, **env) as server:
         yield server
 
 
@@ -120,6 +133,36 @@ def readiness_s(data: Path, **env: str) -> float:
         with whole(data, **env) as server:
             took.append(server.ready_s)
     return median(took)
+
+
+def again_s(data: Path, seeded: Seeded, **env: str) -> float:
+    """How long the bundled server takes to be ready again after kill -9 while a step ran."""
+    with whole(data, **env) as server:
+        start = f"/api/v1/workflows/{seeded.workflows['nap']}/executions"
+        id = call(server, "POST", start, seeded.keys[0], {"inputs": {}})["executionId"]
+        while (
+            call(server, "GET", f"/api/v1/executions/{id}", seeded.keys[0])["status"] != "RUNNING"
+        ):
+            time.sleep(0.05)
+        server.process.kill()
+        server.process.wait()
+    with whole(data, "/readyz", **env) as server:
+        return server.ready_s
+
+
+def command_ms(data: Path, *arguments: str) -> tuple[float, float]:
+    """CPU of a command of the command line, and of an interpreter that does nothing: the least."""
+    wfcore = "-m", "wfserver", "--data", str(data), *arguments
+    turns = [(_cpu_ms(*wfcore), _cpu_ms("-c", "pass")) for _ in range(COMMANDS)]
+    command, bare = (min(each) for each in zip(*turns, strict=True))
+    return command, bare
+
+
+def _cpu_ms(*arguments: str) -> float:
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    subprocess.run([sys.executable, *arguments], stdout=subprocess.DEVNULL, check=True)
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return (after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime) * 1_000
 
 
 def call(
@@ -147,6 +190,12 @@ def polls(server: Server, seeded: Seeded) -> Callable[[], bytes]:
     start = f"/api/v1/workflows/{seeded.workflows['bash-1']}/executions"
     run = call(server, "POST", start, seeded.keys[0], {"inputs": {}})
     path = f"/api/v1/executions/{run['executionId']}"
+    return rotating([request("GET", path, key) for key in seeded.keys])
+
+
+def lists(seeded: Seeded) -> Callable[[], bytes]:
+    """Requests for the newest executions of the account, `LISTED` of them."""
+    path = f"/api/v1/executions?size={LISTED}"
     return rotating([request("GET", path, key) for key in seeded.keys])
 
 

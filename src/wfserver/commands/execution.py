@@ -12,7 +12,7 @@ from wfcore.model.execution import ExecutionStatus, TriggerSource
 from wfcore.rules.execution.machine import EXECUTION
 from wfcore.rules.execution.redrive import FROM
 from wfcore.time import EpochMs
-from wfcore.usecases.administration import approvals, executions, workflows
+from wfcore.usecases.administration import executions
 from wfcore.usecases.administration.operator import Operation
 from wfserver.terminal.bulk import act_on_each, refuse_both, several
 from wfserver.terminal.invocation import Invocation
@@ -97,7 +97,9 @@ def start(
 
 def _warn_of_unknown(invocation: Invocation, workflow: str, names: Sequence[str]) -> None:
     """Warn of variables that the workflow lacks: they are allowed, but usually typing errors."""
-    declared = invocation.perform(workflows.read_workflow, workflow=workflow)["variables"]
+    from wfcore.usecases.administration.workflows import read_workflow
+
+    declared = invocation.perform(read_workflow, workflow=workflow)["variables"]
     known = {one["name"] for one in declared}
     for name in names:
         if name not in known:
@@ -239,9 +241,11 @@ def _put_rest(perform: Perform, run: Any) -> None:
 
 def _put_next(perform: Perform, run: Any) -> None:
     """Print the command that decides each open approval of an execution."""
+    from wfcore.usecases.administration.approvals import list_approvals
+
     if run["status"] == ExecutionStatus.AWAITING_APPROVAL:
         open_only = (ApprovalStatus.PENDING,)
-        found = perform(approvals.list_approvals, execution=run["executionId"], status=open_only)
+        found = perform(list_approvals, execution=run["executionId"], status=open_only)
         for one in found["items"]:
             say(f"next: wfcore approval approve {one['id']}   ({clean(one['stepName'])})")
 
