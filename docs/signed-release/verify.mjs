@@ -7,9 +7,19 @@ import { readFileSync } from "node:fs";
 /** JSON in which an integer is a BigInt: doubles cannot hold 2^53+1. A mark that nobody can know leads to the integers. */
 const mark = randomUUID();
 const TOKENS = /"(?:[^"\\]|\\.)*"|-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?/g;
-const marked = (token) => (/^-?\d+$/.test(token) ? `"${mark}${token}"` : token);
-const found = (key, value) => (String(value).startsWith(mark) ? BigInt(value.slice(mark.length)) : value);
-const read = (file) => JSON.parse(readFileSync(file, "utf8").replace(TOKENS, marked), found);
+const marked = (token) => (/^-?(0|[1-9]\d*)$/.test(token) ? `"${mark}${token}"` : token);
+const refuse = (why) => process.exit(console.log(why) ?? 1);
+function found(key, value) {
+  if (typeof value === "number" && !Number.isFinite(value)) refuse("a number is too large");
+  return typeof value === "string" && value.startsWith(mark) ? BigInt(value.slice(mark.length)) : value;
+}
+const inside = (value) => (value && typeof value === "object" ? Object.values(value) : []);
+const names = (value) => inside(value).reduce((sum, one) => sum + names(one) + !Array.isArray(value), 0);
+function read(file) {
+  const text = readFileSync(file, "utf8"), value = JSON.parse(text.replace(TOKENS, marked), found);
+  const written = text.match(/"(?:[^"\\]|\\.)*"\s*:?/g)?.filter((one) => one.endsWith(":")).length ?? 0;
+  return written > names(value) ? refuse("a key is repeated") : value; // readers take different ones
+}
 
 /** RFC 8785, but integers by their digits. */
 function canonical(value) {
@@ -23,7 +33,6 @@ function canonical(value) {
 const hash = (bytes) => createHash("sha256").update(bytes).digest();
 const digest = (value) => hash(canonical(value));
 const raw = (text) => Buffer.from(text, "base64url");
-
 function fault(receipt, rows) {
   const { statement, digests } = receipt;
   const client = JSON.parse(raw(receipt.clientData));
@@ -45,8 +54,7 @@ function fault(receipt, rows) {
   return verify(how, signed, key, raw(receipt.signature)) ? null : "the signature is not of this key";
 }
 
-const [receipt, rows] = process.argv.slice(2).map(read);
-const why = fault(receipt, rows);
-const { accountId, credentialId } = receipt.statement;
+const [receipt, rows] = process.argv.slice(2).map((file) => read(file));
+const why = fault(receipt, rows), { accountId, credentialId } = receipt.statement;
 console.log(why ?? `fits: signed by ${accountId} with the key ${credentialId}`);
 process.exit(why ? 1 : 0);

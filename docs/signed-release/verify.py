@@ -6,13 +6,16 @@ or attachments {"groups": …, "attachments": [[step, name, sha256], …], "answ
 import base64, hashlib, json, sys
 from decimal import Decimal
 from urllib.parse import urlsplit
-
 from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec, padding
 
 
+def once(pairs):  # of two equal keys, readers take different ones
+    return dict(pairs) if len(dict(pairs)) == len(pairs) else sys.exit(print("a key is repeated") or 1)
+
 def number(x):  # as JavaScript writes it
+    if x - x: sys.exit(print("a number is too large") or 1)
     sign, digits, e = Decimal(repr(x)).normalize().as_tuple()
     text, minus, n = "".join(map(str, digits)), "-" if sign and x else "", len(digits) + e
     if len(text) <= n <= 21: return minus + text + "0" * (n - len(text))
@@ -51,7 +54,7 @@ def fault(r, rows):
     except InvalidSignature: return "the signature is not of this key"
 
 
-receipt, rows = (json.load(open(file, encoding="utf-8")) for file in sys.argv[1:])
+receipt, rows = (json.load(open(file, encoding="utf-8"), object_pairs_hook=once) for file in sys.argv[1:])
 why = fault(receipt, rows)
 print(why or "fits: signed by %(accountId)s with the key %(credentialId)s" % receipt["statement"])
 sys.exit(1 if why else 0)

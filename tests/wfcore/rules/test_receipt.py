@@ -226,6 +226,48 @@ def test_others_verify_without_wfcore(language: str, tmp_path: Path) -> None:
     assert "signature" in says({**document, "signature": flipped(document["signature"])})
 
 
+HIDING = {
+    "a key twice": ('{"g": [{"a": 9000, "a": null}]}', "a key is repeated"),
+    "a key twice, spelled otherwise": ('{"g": [{"\\u0061": 9000, "a" : null}]}', "repeated"),
+    "beyond all numbers": ('{"g": [{"a": 1e400}]}', "a number is too large"),
+    "below all numbers": ('{"g": [{"a": -1e400}]}', "a number is too large"),
+}
+
+
+@pytest.mark.parametrize("way", ways(), ids=lambda way: Path(way[1]).name)
+@pytest.mark.parametrize(("rows", "says"), HIDING.values(), ids=HIDING)
+def test_rows_that_readers_understand_differently_do_not_fit(
+    way: list[str], rows: str, says: str, tmp_path: Path
+) -> None:
+    """Neither verifier accepts text in which another reader finds what nobody signed. SR-2."""
+    signed = {"g": [{"a": None}]}
+    document = receipt(answers={}, itemsHash=hash_of(signed))
+    files = tmp_path / "receipt.json", tmp_path / "rows.json"
+    files[0].write_text(json.dumps(document))
+
+    def verdict() -> tuple[int, str]:
+        done = subprocess.run([*way, *map(str, files)], capture_output=True, text=True)
+        return done.returncode, done.stdout
+
+    files[1].write_text(json.dumps(signed))
+    assert verdict()[0] == 0
+    files[1].write_text(rows)
+    refused, why = verdict()
+    assert refused == 1
+    assert says in why
+
+
+@pytest.mark.parametrize("way", ways(), ids=lambda way: Path(way[1]).name)
+def test_columns_may_have_the_names_of_methods(way: list[str], tmp_path: Path) -> None:
+    """Rows with columns like toString or __proto__ fit like all others. SR-2."""
+    signed = {"g": [{"toString": 1, "valueOf": "x:", "__proto__": {"a": 1}, "constructor": None}]}
+    files = tmp_path / "receipt.json", tmp_path / "rows.json"
+    files[0].write_text(json.dumps(receipt(answers={}, itemsHash=hash_of(signed))))
+    files[1].write_text(json.dumps(signed))
+    done = subprocess.run([*way, *map(str, files)], capture_output=True, text=True)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
 @pytest.mark.parametrize("name", ["verify.py", "verify.mjs"])
 def test_the_verifiers_are_short(name: str) -> None:
     """At most 60 lines, so that an auditor reads them. SR-2."""
