@@ -211,8 +211,13 @@ async def rename(request: Request) -> Response:
 
 async def remove(request: Request) -> Response:
     """Remove a passkey of one's own."""
-    who, id = request.who, request.params["id"]
-    await passkeys.remove_passkey(request.services, who, who.account.id, id, request.origin)
+    who, id, token = request.who, request.params["id"], session_token(request)
+    try:
+        await passkeys.remove_passkey(
+            request.services, who, who.account.id, id, request.origin, token
+        )
+    except NotConfirmed as refused:
+        return await _account(request, problem_of(refused))
     return see_other(request, "/account")
 
 

@@ -253,7 +253,8 @@ async def test_a_removed_passkey_confirms_nothing(signing: World) -> None:
     after = await ann.approve(deed(one))
     asked = await ann.begin(deed(other))
     id = ann.key.credential_id
-    await passkeys.remove_passkey(signing.services, ann.who, ann.who.account.id, id, UNKNOWN)
+    account = ann.who.account.id
+    await passkeys.remove_passkey(signing.services, ann.who, account, id, UNKNOWN, ann.session)
     await refused(ann.take(*ann.sign(asked)), "was removed")
     await refused(ann.begin(deed(other)), "no passkey")
     receipt = after.history[-1].receipt
@@ -400,13 +401,30 @@ async def test_a_signed_comment_holds_no_secret(signing: World) -> None:
         await ann.begin(deed(approval, comment=f"with sk {key} wfk_live_{'a' * 40}"))
 
 
+async def test_an_old_session_removes_no_passkey(signing: World) -> None:
+    """Whoever takes over a session cannot go back to the password alone; an operator can. SR-5."""
+    ann = await signed_in(signing, "ann")
+    await passkeys.require_passkey(signing.services, ann.who, ann.session, True, UNKNOWN)
+    id, account = ann.key.credential_id, ann.who.account.id
+    signing.clock.advance(5 * MINUTE)
+    for session in (ann.session, "not a session", None):
+        await refused(
+            passkeys.remove_passkey(signing.services, ann.who, account, id, UNKNOWN, session),
+            "sign",
+        )
+    assert len(await passkeys.list_passkeys(signing.services, account)) == 1
+    await passkeys.remove_passkey(signing.services, OPERATOR, account, id, UNKNOWN)
+    assert not await passkeys.list_passkeys(signing.services, account)
+
+
 async def test_changes_of_passkeys_are_in_the_audit_log(signing: World) -> None:
     """Registering, removing and a refused confirmation, each with its account. SR-5."""
     ann = await signed_in(signing, "ann")
     approval = await opened(signing, ann.who)
     await refused(ann.take(*ann.sign(await ann.begin(deed(approval)), flags=0)))
     id = ann.key.credential_id
-    await passkeys.remove_passkey(signing.services, ann.who, ann.who.account.id, id, UNKNOWN)
+    account = ann.who.account.id
+    await passkeys.remove_passkey(signing.services, ann.who, account, id, UNKNOWN, ann.session)
     entries = await read_audit(signing.services, approval.created_at - MINUTE, None, 100)
     told = {one.event: one for one in entries}
     assert {"passkey.register", "passkey.remove", "passkey.confirm"} <= told.keys()

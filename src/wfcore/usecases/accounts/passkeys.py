@@ -153,13 +153,23 @@ async def rename_passkey(
 
 @retried
 async def remove_passkey(
-    services: Services, who: Principal | Unrestricted, account_id: str, id: str, origin: Origin
+    services: Services,
+    who: Principal | Unrestricted,
+    account_id: str,
+    id: str,
+    origin: Origin,
+    session: str | None = None,
 ) -> None:
     """
-    Remove a passkey: by its person, or by an operator for a person who has lost it. Receipts stay
-    valid. SR-5. Raises `NotFound`.
+    Remove a passkey: by its person *who*, with the token *session* of the cookie, or by an operator
+    for a person who has lost it. Receipts stay valid. SR-5.
+
+    Raises `NotFound`; `NotConfirmed` for a person whose sign-in was over five minutes ago, because
+    without the last passkey a password signs in alone.
     """
     async with services.store.unit() as unit:
+        if isinstance(who, Principal):
+            await _require_recent(services, unit, session)
         before = await _account(unit, account_id)
         passkey = passkey_of(before, id)
         account = without_passkey(before, id)
