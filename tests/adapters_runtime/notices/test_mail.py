@@ -1,10 +1,12 @@
 """Mail over real sockets: what arrives, what a hostile name can do, and by which connection."""
 
 import asyncio
+import os
 import re
 import socket
 import ssl
 import threading
+from base64 import b64encode
 from collections.abc import Iterator
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
@@ -12,6 +14,7 @@ from email.utils import parsedate_to_datetime
 from pathlib import Path
 
 import pytest
+from attrs import evolve
 
 from adapters_runtime.notices import mail
 from adapters_runtime.notices.mail import MailNotifier, read_sender, read_smtp_url
@@ -141,6 +144,35 @@ async def test_names_cannot_add_headers(notifier: MailNotifier, post: MailServer
     assert mail["Subject"] == (
         "Payouts waits for you: a Bcc: eve@example.org X-Evil: 1 body\ufffd\ufffdx"
     )
+
+
+WRITES_A_MAIL = "=?utf-8?q?x=0D=0AReply-To:_eve@example.org=0D=0A=0D=0ASend_it_to_eve?="
+IN_BASE64 = f"=?utf-8?b?{b64encode(b'x' + os.linesep.encode() + b'Bcc: eve').decode()}?="
+
+
+@pytest.mark.parametrize("hostile", [WRITES_A_MAIL, IN_BASE64, f"a {WRITES_A_MAIL} b"])
+async def test_what_mail_readers_decode_adds_no_header(
+    notifier: MailNotifier, post: MailServer, hostile: str
+) -> None:
+    """ML-5: text of data that encodes a line break begins neither a header nor the body."""
+    file = LetterFile(hostile, "text/plain", b"x")
+    await notifier.send(a_letter(evolve(LETTER, subject=hostile, files=(file,))))
+    await notifier.send(a_message(post, step=hostile))
+    for mail in post.mails:
+        assert mail["Reply-To"] is None
+        assert "= ?utf-8?" in mail["Subject"]
+        for part in mail.walk():
+            assert {name.lower() for name in part} <= OUR_HEADERS
+    assert text_of(post.mails[0]).strip() == LETTER.body
+    (attached,) = post.mails[0].iter_attachments()
+    assert attached.get_filename() == hostile.replace("=?", "= ?")
+
+
+OUR_HEADERS = {
+    *("subject", "from", "to", "date", "message-id", "auto-submitted", "x-auto-response-suppress"),
+    *("mime-version", "content-type", "content-transfer-encoding", "content-disposition"),
+    *("x-peer", "x-mailfrom", "x-rcptto"),
+}
 
 
 @pytest.mark.parametrize(
