@@ -10,10 +10,13 @@ from hypothesis import strategies as st
 
 from adapters_http.app import HttpConfig
 from tests.support.http_world import World, a_world
-from wfcore.model.access import OPERATOR, Account, ApiKey
+from wfcore.model.access import OPERATOR, Account, ApiKey, PeopleGroups
 from wfcore.model.approval import Approval
 from wfcore.model.execution import Execution, ExecutionStatus, ReasonCode, StatusReason
+from wfcore.model.passkey import Passkey
 from wfcore.model.workflow import ApprovalStep, Column, ColumnType, GroupSpec, Workflow
+from wfcore.testing import builders
+from wfcore.testing.builders import NOW
 from wfcore.usecases.approvals.approvals import read_approval
 
 HOSTILE = (
@@ -89,9 +92,12 @@ async def _written(world: World, id: str, text: str) -> None:
         reason = StatusReason(ReasonCode.STEP_FAILED, "review")
         failed = {"status": ExecutionStatus.FAILED, "status_reason": reason, "error": text}
         facts = {"workflow_name": text, "variables": facts, "output": facts, **failed}
-        unit.put(evolve(run, step_results=results, **facts))
+        unit.put(evolve(run, step_results=results, reference=text, **facts))
         unit.put(evolve(key, name=text))
-        unit.put(evolve(account, email=text, operator=True))
+        passkey = Passkey("id", text, "key", -7, "localhost", NOW, 0)
+        unit.put(evolve(account, email=text, operator=True, passkeys=(passkey,)))
+        groups = await unit.get(PeopleGroups, "all") or builders.people_groups()
+        unit.put(evolve(groups, members={"finance": (f"member {text}",)}))
         for webhook in await unit.webhooks.of_workflow(workflow.id):
             unit.put(evolve(webhook, name=text, variable_mapping={text: text}))
         await unit.commit()
@@ -105,6 +111,8 @@ PAGES = (
     *("/workflows/{flow}/versions/1", "/operate/keys", "/operate/keys/{key}", "/operate/webhooks"),
     *("/operate/usage", "/operate/schedules", "/operate/audit", "/operate/people"),
     *("/operate/people/{who}", "/operate/notices", "/operate/secrets"),
+    *("/overview", "/more", "/account", "/executions/{run}/redrive"),
+    *("/operate/groups", "/operate/group/finance", "/operate/health"),
 )
 
 

@@ -158,10 +158,10 @@ async def test_what_mail_readers_decode_adds_no_header(
     file = LetterFile(hostile, "text/plain", b"x")
     await notifier.send(a_letter(evolve(LETTER, subject=hostile, files=(file,))))
     await notifier.send(a_message(post, step=hostile))
-    for mail in post.mails:
-        assert mail["Reply-To"] is None
-        assert "= ?utf-8?" in mail["Subject"]
-        for part in mail.walk():
+    for one in post.mails:
+        assert one["Reply-To"] is None
+        assert "= ?utf-8?" in one["Subject"]
+        for part in one.walk():
             assert {name.lower() for name in part} <= OUR_HEADERS
     assert text_of(post.mails[0]).strip() == LETTER.body
     (attached,) = post.mails[0].iter_attachments()

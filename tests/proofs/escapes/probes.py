@@ -47,6 +47,7 @@ class Probe:
     needs to hold it. *alone*: it is a step of its own, judged from outside. *network*: its step
     says `network: true`; *listen*: and `listen: true`. *counted*: levels that hold it too, where a
     control group counts. *granted*: it is what a step may do; `held` says where it is refused.
+    *given*: its step reads the files of an earlier step, and a later step judges it.
     """
 
     name: str
@@ -59,6 +60,7 @@ class Probe:
     listen: bool = False
     counted: str = ""
     granted: bool = False
+    given: bool = False
 
     @property
     def key(self) -> str:
@@ -109,6 +111,35 @@ FILES = (
     P("make_device", "make a device", "nul", as_root),
     P("write_kernel_settings", "write to the kernel's settings", "nul", as_root),
     P("stat_database", "learn that the database is there, and its size", "nu"),
+)
+
+
+def given(name: str, says: str) -> Probe:
+    """Where a step could change what it sees, it sees a copy."""
+    return P(name, says, "nulp", given=True)
+
+
+GIVEN = (
+    given("write_given", "write into a file of an earlier step, which later steps read"),
+    given("write_given_by_proc", "by opening it anew, below /proc"),
+    given("empty_given", "empty it"),
+    given("replace_given", "put another file in its place"),
+    given("remove_given", "remove it"),
+    given("remount_given", "by mounting it anew"),
+    P(
+        "state_by_link",
+        "have the server read a file for it, by a link as its state",
+        "nulp",
+        alone=True,
+    ),
+    P("state_by_name", "by a second name of a file as its state", "nulp", alone=True),
+    P("state_by_pipe", "keep the server waiting, by a pipe as its state", "nulp", alone=True),
+    P(
+        "state_by_size",
+        "have it read more than fits, by a large file as its state",
+        "nulp",
+        alone=True,
+    ),
 )
 PROCESSES = (
     P("read_environment", "read the environment of a process of the server's user", "nul"),
@@ -265,6 +296,7 @@ ENDS = (
 )
 GROUPS = {
     "Files": FILES,
+    "Files of earlier steps, and state": GIVEN,
     "Processes": PROCESSES,
     "The kernel": KERNEL,
     "Network, of a step without `network: true`": NETWORK,

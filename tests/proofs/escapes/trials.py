@@ -27,7 +27,7 @@ def _together(names: Sequence[str]) -> str:
     return "\n".join(line for line in lines if not line.startswith("from tests.")) + "\n"
 
 
-INSIDE = _together(("calls", "files", "processes", "kernel", "network", "amounts"))
+INSIDE = _together(("calls", "files", "given", "processes", "kernel", "network", "amounts"))
 NEIGHBOUR = 'printf %s "$WF_VAR_secret" > "$TMPDIR/secret"; exec sleep 60'
 LONG_S = 600
 PATIENCE_S = 300
@@ -55,6 +55,8 @@ NOTICED = (
     "fill_sockets",
 )
 """What ends the step, with an error that says so."""
+STATES = ("state_by_link", "state_by_name", "state_by_pipe", "state_by_size")
+"""What fails the step, with an error that names the state."""
 LEFT = ("leave_orphan", *TIMED)
 """What shows in what is left of it."""
 
@@ -63,7 +65,9 @@ Verdicts = Mapping[str, bool]
 
 
 ALONE = [probe.name for probe in PROBES.values() if probe.alone]
-TOGETHER = [probe.name for probe in PROBES.values() if not (probe.alone or probe.network)]
+APART = [probe for probe in PROBES.values() if probe.alone or probe.network or probe.given]
+TOGETHER = [probe.name for probe in PROBES.values() if probe not in APART]
+GIVEN = [probe.name for probe in PROBES.values() if probe.given]
 LISTENING = [probe.name for probe in PROBES.values() if probe.listen]
 NETWORKED = [probe.name for probe in PROBES.values() if probe.network and not probe.listen]
 
@@ -79,7 +83,7 @@ def contained(level: str, warm: bool, folder: Path) -> Verdicts:
         with _neighbour(site, ann, aims) as known:
             flows = {name: ann.workflow(f"{_DECLARED}\nsteps: {text}") for name, text in _steps()}
             begun = {name: ann.start(flow, targets=known) for name, flow in flows.items()}
-            ended = {name: (id, _result(ann, id)) for name, id in begun.items()}
+            ended = {name: (id, _result(ann, id, name)) for name, id in begun.items()}
     return {name: _reached(ended, name) for name in PROBES}
 
 
@@ -101,6 +105,10 @@ def loose(folder: Path) -> Verdicts:
         said |= {f"open.{name}": reached for name, reached in networked.items()}
         said |= {f"listening.{name}": networked[name] for name in LISTENING}
         said |= {name: program.comes_through() for name, program in noticed.items()}
+        said |= {name: begin(name).comes_through() for name in STATES}
+        given = begin(*GIVEN)
+        given.comes_through()
+        said |= given.changed()
         left = {name: begin(name, long=6) for name in LEFT}
         said |= {name: program.outlives_itself() for name, program in left.items()}
         return said
@@ -140,7 +148,7 @@ def _at_work(mark: str) -> list[tuple[int, str]]:
     return found
 
 
-_DECLARED = "variables: {targets: {type: object}}"
+_DECLARED = "variables: {targets: {type: object}}\nstate: {kept: {type: string}}"
 
 
 def _steps() -> Iterator[tuple[str, str]]:
@@ -148,6 +156,7 @@ def _steps() -> Iterator[tuple[str, str]]:
     yield "together", _step(TOGETHER)
     yield "networked", _step(NETWORKED, network=True)
     yield "listening", _step(LISTENING, network=True, listen=True)
+    yield "given", _given()
     for name in ALONE:
         yield name, _step([name])
 
@@ -160,26 +169,42 @@ def _step(names: list[str], network: bool = False, listen: bool = False) -> str:
     return json.dumps([{**step, **reach, "timeout": timeout, "continueOnError": True}])
 
 
+def _given() -> str:
+    """A step that leaves files, one that attacks them, and one that judges what became of them."""
+    sources = {
+        "leave": f"leave_files(os.environ['WF_ARTIFACTS'], {GIVEN!r})",
+        "probe": _call(GIVEN),
+        "after": f"json.dump(changed_files({GIVEN!r}), open(os.environ['WF_OUTPUT'], 'w'))",
+    }
+    step = {"kind": "code", "language": "python", "timeout": "30s", "continueOnError": True}
+    steps = [{**step, "name": one, "source": INSIDE + text} for one, text in sources.items()]
+    return json.dumps([steps[0], *({**one, "files": ["leave"]} for one in steps[1:])])
+
+
 def _call(names: Sequence[str]) -> str:
     return f"\nrun({[*names]!r}, json.loads(os.environ['WF_VAR_targets']))\n"
 
 
-def _result(ann: ApiCaller, execution: str) -> dict[str, Any]:
+def _result(ann: ApiCaller, execution: str, name: str) -> dict[str, Any]:
     until(lambda: ann.rested(execution)["status"] not in ("PENDING", "RUNNING"))
-    result: dict[str, Any] = ann.result(execution)["stepResults"]["probe"]
-    return result
+    results: dict[str, Any] = ann.result(execution)["stepResults"]
+    assert all(one["status"] == "COMPLETED" for one in results.values()) or name != "given", results
+    return dict(results["after" if name == "given" else "probe"])
 
 
 def _reached(ended: dict[str, tuple[str, dict[str, Any]]], name: str) -> bool:
     probe = PROBES[name]
     if not probe.alone:
         kind = "listening" if probe.listen else "networked" if probe.network else "together"
+        kind = "given" if probe.given else kind
         _, result = ended[kind]
         if probe.listen and "listen is refused" in (result["error"] or ""):
             return False
         assert result["status"] == "COMPLETED", result["error"]
         return bool(result["output"][probe.name])
     execution, result = ended[name]
+    if name in STATES:
+        return "WF_STATE" not in (result["error"] or "")
     if name in NOTICED:
         if result["error"]:
             return not any(word in result["error"] for word in ("stdout", "memory"))
@@ -200,8 +225,14 @@ class _Plain:
             f"{INSIDE}\nrun({[*names]!r}, json.loads(os.environ['WF_VAR_targets']))\n"
         )
         self._mark = f"mark_{secrets.token_hex(8)}"
+        left = self._work / "files/leave"
+        left.mkdir(parents=True)
+        for name in GIVEN:
+            (left / name).write_text(name)
         env = {
             **os.environ,
+            "WF_FILES": str(self._work / "files"),
+            "WF_STATE": str(self._work / "state.json"),
             "WF_VAR_targets": json.dumps(known),
             "WF_OUTPUT": str(self._work / "output"),
             "SERVER_SECRET": "hunter2",
@@ -220,6 +251,12 @@ class _Plain:
         """What it says of its probes."""
         assert self._program.wait(PATIENCE_S) == 0
         return dict(json.loads((self._work / "output").read_text()))
+
+    def changed(self) -> Verdicts:
+        """Which of the files of an earlier step it changed."""
+        left = self._work / "files/leave"
+        found = {name: left / name for name in GIVEN}
+        return {n: not file.exists() or file.read_text() != n for n, file in found.items()}
 
     def close(self) -> None:
         """End it, and all it left."""
