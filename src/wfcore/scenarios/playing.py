@@ -390,11 +390,11 @@ class _Stage:
     def _run(self) -> None:
         """Play until the execution has ended or nothing can continue it."""
         for _ in range(MOST_ROUNDS):
-            before = self._commits
+            before = self._commits, len(self._decisions)
             self._round()
             if self._runs[self._main].status in EXECUTION.final:
                 return
-            if self._commits != before:
+            if before != (self._commits, len(self._decisions)):
                 continue
             at = min(self._instants(), default=None)
             if at is None:
@@ -489,8 +489,9 @@ class _Stage:
         last stub repeats.
         """
         where, _, step = key.rpartition("/")
-        by_name = f"{where}/{name_of(step)}" if where else name_of(step)
-        stubs = self._stubs.get(key) or self._stubs.get(by_name)
+        in_any_round = "/".join(map(name_of, key.split("/")))
+        names = (key, f"{where}/{name_of(step)}", in_any_round)
+        stubs = next((self._stubs[name] for name in names if name in self._stubs), None)
         return stubs[min(attempt, len(stubs)) - 1] if stubs else None
 
     def _prefix(self, execution_id: str) -> str:

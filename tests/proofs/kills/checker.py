@@ -3,12 +3,12 @@ What must hold after every restart. Each function returns what is wrong, in word
 with the kind of the violation. What concerns single executions is in `proof.records`.
 """
 
-from collections.abc import Iterator, Mapping, Set
+from collections.abc import Iterable, Iterator, Mapping, Set
 
-from tests.proofs.kills.flows import NEVER_AGAIN, STATEFUL, Attempt, Ledger
+from tests.proofs.kills.flows import COUNTING, NEVER_AGAIN, STATEFUL, Attempt, Ledger
 from tests.proofs.kills.promises import Promises
 from tests.proofs.kills.world import Sight
-from wfcore.model.execution import Execution, StepStatus, TriggerSource
+from wfcore.model.execution import Awaits, Execution, StepStatus, TriggerSource
 
 ENDED = {"COMPLETED", "FAILED", "CANCELLED"}
 RESTING = ENDED | {"INTERRUPTED", "AWAITING_APPROVAL"}
@@ -26,6 +26,8 @@ def wrong(promises: Promises, ledger: Ledger, sight: Sight) -> Iterator[str]:
     yield from _starts(ledger, sight)
     yield from _releases(promises, ledger, sight)
     yield from _states(sight)
+    yield from _counted(sight)
+    yield from _read(ledger)
     yield from _untold(sight)
 
 
@@ -109,6 +111,47 @@ def _states(sight: Sight) -> Iterator[str]:
         yield f"result without state: {len(completed)} completed"
 
 
+def _counted(sight: Sight) -> Iterator[str]:
+    """The state of the counting flow is the number of its steps whose result is COMPLETED."""
+    results = (
+        run.step_results.get("last")
+        for run in sight.executions.values()
+        if run.workflow_name == COUNTING
+    )
+    counted = sum(one is not None and one.status is StepStatus.COMPLETED for one in results)
+    before, after = sight.counts
+    if not before <= counted <= after:
+        yield f"state without result: {before} to {after}, {counted} have counted"
+
+
+def _read(ledger: Ledger) -> Iterator[str]:
+    """A step reads the file that the step before it left, which holds the tag of the start."""
+    for id, text in ledger.read.items():
+        if id not in ledger.executions_by_tag.get(text, set()):
+            yield f"other file: {id} has read {text}"
+
+
+def mails(sight: Sight, taken: Iterable[tuple[str, str]]) -> Iterator[str]:
+    """
+    Each execution sends one message, however often it is handed over; a step that completed has
+    sent it. *taken*: the execution that the subject names, and the `Message-ID` of each mail.
+    """
+    sent: dict[str, set[str]] = {}
+    for subject, id in taken:
+        sent.setdefault(subject, set()).add(id)
+    for id, messages in sent.items():
+        if len(messages) > 1 or id not in sight.executions:
+            yield f"mailed twice: {id} as {messages}"
+    for id, run in sight.executions.items():
+        result = run.step_results.get("tell")
+        if result is not None and result.status is StepStatus.COMPLETED and id not in sent:
+            yield f"never mailed: {id}"
+
+
+def _waits_for_mail(run: Execution) -> bool:
+    return any(one.awaits is Awaits.MAIL for one in run.step_results.values())
+
+
 def _releases(promises: Promises, ledger: Ledger, sight: Sight) -> Iterator[str]:
     """The step behind a question gets exactly the rows that the one acknowledged yes let go."""
     for id, one in sight.approvals.items():
@@ -168,7 +211,7 @@ def rests(run: Execution, sight: Sight) -> bool:
     """Whether it waits for people, for its child, or for ever."""
     if run.status == "INTERRUPTED":
         return not _is_resumed(run, sight) or run.resumes >= RESUMES
-    waits = run.worker is None and run.due_at is None
+    waits = run.worker is None and (run.due_at is None or _waits_for_mail(run))
     return run.status in RESTING or (run.status == "RUNNING" and waits)
 
 

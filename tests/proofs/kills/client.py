@@ -9,10 +9,11 @@ from typing import Any
 
 import httpx
 
+from tests.proofs.kills.flows import COUNTING
 from tests.proofs.kills.promises import Answer, Promises, Start
 from tests.proofs.kills.world import SECRET, SIGNED, World
 from wfcore.model.access import Principal
-from wfcore.model.execution import TriggerSource
+from wfcore.model.execution import Execution, TriggerSource
 from wfcore.usecases.executions.starting import start_execution
 from wfcore.usecases.services import Services
 
@@ -40,6 +41,7 @@ class Client:
         self._services = services
         self._world = world
         self._promises = promises
+        self._counting = asyncio.Lock()
 
     async def act(self, chance: Random, api_key: str, done: asyncio.Semaphore) -> None:
         """One act after the other, each counted, until an answer does not come."""
@@ -54,13 +56,34 @@ class Client:
             self._promises.counts["cut off"] += 1
 
     async def _start(self, chance: Random, api_key: str) -> None:
-        flow = chance.choice(("work", "work", "once", "ask", "tree", "tree"))
+        flow = chance.choice(("work", "work", "once", "ask", "tree", "tree", COUNTING))
         values = {"nap": chance.choice(("0", "0.05", "0.3"))}
+        if flow == COUNTING:
+            await self._start_counting(values)
+            return
         if chance.random() < 0.3:
             await self._start_by_hand(flow, values)
         else:
             calls_back = chance.random() < CALLED_BACK
             await self.start(flow, values, chance.random() < 0.5, calls_back)
+
+    async def _start_counting(self, values: dict[str, str]) -> None:
+        """One after the other: two at once would add to the same count."""
+        async with self._counting:
+            tags = [tag for tag, one in self._promises.sent.items() if one.flow == COUNTING]
+            if tags and not await self._has_counted(tags[-1]):
+                return
+            await self.start(COUNTING, values, by_webhook=False)
+
+    async def _has_counted(self, tag: str) -> bool:
+        """Whether nothing of the execution can still count."""
+        if tag not in self._promises.started:
+            return False
+        async with self._services.store.view() as view:
+            run = await view.get(Execution, self._promises.started[tag])
+        if run is None or (last := run.step_results.get("last")) is None:
+            return run is not None and run.status in ("CANCELLED", "INTERRUPTED")
+        return not last.in_flight
 
     async def _start_by_hand(self, flow: str, values: dict[str, str]) -> None:
         """What `wfcore execution start` does beside the server: durable when it returns."""

@@ -2,8 +2,9 @@
 What the executions of the kill loop do: write into the ledger, nap, and write again.
 
 The ledger lies outside the data folder and is the only judge of what was started. One line for
-each moment: `begun|ended|released <execution> <step> <attempt> <text>`; the text is the tag that
-the execution was started with, or the rows that a step was given. While there is a file beside
+each moment: `begun|ended|released|read|follows <execution> <step> <attempt> <text>`; the text is
+the tag that the execution was started with, or the rows, the file or the input that a step was
+given. While there is a file beside
 it that is called `ledger.hold`, a step that has begun does not go on.
 """
 
@@ -12,13 +13,14 @@ from pathlib import Path
 
 from attrs import frozen
 
-FLOWS = ("leaf", "work", "once", "ask", "tree")
+FLOWS = ("leaf", "work", "once", "ask", "tree", "count")
 """Flows that somebody starts."""
 BY_THEMSELVES = ("after", "few", "tick", "skip")
 """Flows that only their triggers start."""
 MOST_FEW = 3
 TRIGGERS = {
-    "after": "{kind: DELAYED_COMPLETION, workflow: work, delaySeconds: 1}",
+    "after": "{kind: DELAYED_COMPLETION, workflow: work, delaySeconds: 1, "
+    'inputs: {follows: "{{ trigger.executionId }}"}}',
     "few": f"{{kind: DELAYED_COMPLETION, workflow: once, maxRuns: {MOST_FEW}}}",
     "tick": '{kind: SCHEDULE, cron: "* * * * *"}',
     "skip": '{kind: SCHEDULE, cron: "* * * * *", missed: skip}',
@@ -37,6 +39,7 @@ STEPS = {
         *(f"each.{index}.turn" for index in range(3)),
         "last",
     ),
+    "count": ("first", "last"),
     "after": ("first", "last"),
     "few": ("first",),
     "tick": ("first",),
@@ -69,6 +72,21 @@ ARTIFACT = 'echo "$WF_VAR_tag" > "$WF_ARTIFACTS/note"'
 STATE = 'echo "{\\"last\\": \\"$WF_EXECUTION_ID $WF_ATTEMPT\\"}" > "$WF_STATE"'
 STATEFUL = "work"
 """The flow whose last step writes itself into the state of its workflow."""
+COUNTING = "count"
+"""
+The flow whose last step reads the file of the first one, adds one to the state of its workflow, and
+is followed by a mail. One execution of it runs at a time.
+"""
+TELL = (
+    "- {name: tell, kind: mail, to: [ann@example.org], "
+    'subject: "counted {{ execution.id }}", body: b}\n'
+)
+COUNTS = (
+    'write read "$(<"$WF_FILES/first/note")"',
+    """count=$(grep -o '"count": *[0-9]*' "$WF_CONTEXT" | grep -o '[0-9]*$')""",
+    'echo "{\\"count\\": $((count + 1))}" > "$WF_STATE"',
+)
+FOLLOWS = 'write follows "${WF_VAR_follows:-nothing}"'
 RELEASED = (
     'context=$(<"$WF_CONTEXT"); rest=${context//\'"note":\'/}',
     "count=$(((${#context} - ${#rest}) / 7)); note=${context##*'\"note\":'}; note=${note#*'\"'}",
@@ -128,9 +146,9 @@ def _tree() -> str:
 def flow(name: str, ledger: Path) -> bytes:
     """
     The definition of a flow: `work` (two steps, the last leaves an artifact), `ask` (rows for
-    people between them), `tree` (branches with steps, a question, a delay, a loop and a child),
-    `leaf` (the child), `once` (two steps that must never begin again); `after` and `few` follow
-    completions, `tick` and `skip` a schedule.
+    people between them), `count` (a file, a counter, a mail), `tree` (branches with steps, a
+    question, a delay, a loop and a child), `leaf` (the child), `once` (two steps that must never
+    begin again); `after` and `few` follow completions, `tick` and `skip` a schedule.
     """
     steps = {
         "leaf": _code("first") + _code("last", DAEMON, NAP),
@@ -138,18 +156,23 @@ def flow(name: str, ledger: Path) -> bytes:
         "once": _code("first") + _code("last", DAEMON, NAP),
         "ask": _code("first") + ROW_REVIEW + _code("last", DAEMON, *RELEASED, NAP),
         "tree": _tree(),
-        "after": _code("first") + _code("last", DAEMON, NAP),
+        "count": _code("first", ARTIFACT)
+        + _code("last", *COUNTS, NAP).replace("kind: code\n", "kind: code\n  files: [first]\n")
+        + TELL,
+        "after": _code("first", FOLLOWS) + _code("last", DAEMON, NAP),
     }.get(name, _code("first", NAP))
     defaults = {"ledger": f", default: {ledger}"}
     top = "onInterrupt: fail\n" if name in NEVER_AGAIN else ""
     if name == STATEFUL:
         top += "state: {last: {type: string}}\n"
+    if name == COUNTING:
+        top += "state: {count: {type: number, default: 0}}\n"
     if name in TRIGGERS:
         defaults |= {"tag": f", default: {NOBODY}", "nap": ', default: "0.05"'}
         top += f"triggers: [{TRIGGERS[name]}]\n"
     variables = (
         f"{variable}: {{type: string{defaults.get(variable, '')}}}"
-        for variable in ("tag", "nap", "ledger")
+        for variable in ("tag", "nap", "ledger", *(("follows",) if name == "after" else ()))
     )
     top += f"name: {name}\nvariables: {{{', '.join(variables)}}}\n"
     return f"{top}steps:\n{_indented(steps, 2)}".encode()
@@ -185,6 +208,10 @@ class Ledger:
         """The executions of which something was begun."""
         self.released = {line.attempt.execution_id: line.text for line in self._at("released")}
         """What the step behind the question was given, by execution."""
+        self.follows = {line.attempt.execution_id: line.text for line in self._at("follows")}
+        """What the step of a chain was told that it follows, by execution."""
+        self.read = {line.attempt.execution_id: line.text for line in self._at("read")}
+        """What stood in the file that a step read, by execution."""
 
     def _at(self, moment: str) -> list[Line]:
         return [line for line in self.lines if line.moment == moment]

@@ -11,11 +11,12 @@ from time import time
 import httpx
 from attrs import Factory, define
 
+from tests.adapters_runtime.notices.mail_server import MailServer, a_mail_server
 from tests.proofs.kills import checker, records, triggers
 from tests.proofs.kills.callee import Callee
 from tests.proofs.kills.checker import under_way
 from tests.proofs.kills.client import EDITED, Client
-from tests.proofs.kills.flows import STATEFUL, Attempt, Ledger
+from tests.proofs.kills.flows import COUNTING, STATEFUL, Attempt, Ledger
 from tests.proofs.kills.machine import LATER_MS, Machine
 from tests.proofs.kills.promises import Answer, Promises
 from tests.proofs.kills.world import SIGNED, Known, Sight, World, furnish, history, look
@@ -87,29 +88,41 @@ async def kill_loop(
     With *plants* it ends at the first round in which something is. *shared*: a store that two
     servers share, which are killed together.
     """
-    machine = Machine(folder, plants, shared.url if shared else None)
-    try:
-        async with (
-            open_system(Settings(machine.data, store=machine.store)) as system,
-            httpx.AsyncClient(timeout=60) as http,
-        ):
-            world = await furnish(system.services, machine.ledger)
-            promises, chance = Promises(), Random(seed)
-            secret = world.callback_secret
-            async with Callee(system.services, secret, promises, Random(seed)) as callee:
-                client = Client(http, world, promises, system.services, callee.url)
-                run = _Run(machine, system.services, world, http, chance, promises, client, callee)
-                run.shared = shared
-                run.known.stateful = world.workflows[STATEFUL]
-                run.serve()
-                for _ in range(rounds):
-                    await run.round()
-                    if plants and run.promises.broken:
-                        break
-                else:
-                    await run.finish()
-    finally:
-        machine.close()
+    with a_mail_server() as post:
+        machine = Machine(folder, post.url, plants, shared.url if shared else None)
+        try:
+            async with (
+                open_system(Settings(machine.data, store=machine.store)) as system,
+                httpx.AsyncClient(timeout=60) as http,
+            ):
+                world = await furnish(system.services, machine.ledger)
+                promises, chance = Promises(), Random(seed)
+                secret = world.callback_secret
+                async with Callee(system.services, secret, promises, Random(seed)) as callee:
+                    client = Client(http, world, promises, system.services, callee.url)
+                    run = _Run(
+                        machine,
+                        system.services,
+                        world,
+                        http,
+                        chance,
+                        promises,
+                        client,
+                        callee,
+                        post,
+                    )
+                    run.shared = shared
+                    run.known.stateful = world.workflows[STATEFUL]
+                    run.known.counting = world.workflows[COUNTING]
+                    run.serve()
+                    for _ in range(rounds):
+                        await run.round()
+                        if plants and run.promises.broken:
+                            break
+                    else:
+                        await run.finish()
+        finally:
+            machine.close()
     return Report(seed, run.promises.broken, run.promises.counts)
 
 
@@ -123,6 +136,7 @@ class _Run:
     promises: Promises
     client: Client
     callee: Callee
+    post: MailServer
     known: Known = Factory(Known)
     served_at: EpochMs = EpochMs(0)
     seen: Sight | None = None
@@ -227,7 +241,12 @@ class _Run:
         self.found(triggers.wrong(self.world, sight))
         self.found(triggers.missed(self.world, self.served_at, sight))
         self.found(triggers.not_started(self.world, self.seen or sight, sight))
+        self.found(triggers.without_inputs(sight, Ledger(self.machine.ledger)))
         self.found(self.callee.wrong(sight))
+        mails = [(str(one["Subject"]).split(), str(one["Message-ID"])) for one in self.post.mails]
+        taken = [(words[1], id) for words, id in mails if words[0] == "counted"]
+        self.found(checker.mails(sight, taken))
+        self.promises.counts["mailed"] = len(taken)
         self.seen = sight
 
     async def _ask_again(self) -> None:

@@ -30,11 +30,14 @@ ROOT = Path(__file__).parents[3]
 
 class Machine:
     """
-    `url` is where the server of this round answers. *plants* are bugs it shall have. *store*: the
-    URL of a store that two servers share in each round; None: one server and a file.
+    `url` is where the server of this round answers. *post*: the URL of a mail server.
+    *plants* are bugs it shall have. *store*: the URL of a store that two servers share in each
+    round; None: one server and a file.
     """
 
-    def __init__(self, folder: Path, plants: Sequence[str] = (), store: str | None = None) -> None:
+    def __init__(
+        self, folder: Path, post: str, plants: Sequence[str] = (), store: str | None = None
+    ) -> None:
         self.data = folder / "data"
         self.ledger = folder / "outside" / "ledger"
         self.ledger.parent.mkdir()
@@ -49,6 +52,7 @@ class Machine:
         env = {**os.environ, **SETTINGS, "PYTHONPATH": str(ROOT)}
         env |= {"WFCORE_DATA": str(self.data), "WFCORE_STEP_WRITES": str(self.ledger.parent)}
         env |= {FOLDER: str(self.faults.folder), **(SHORT_LEASE if plants or store else {})}
+        env |= {"WFCORE_SMTP_URL": post, "WFCORE_MAIL_FROM": "wfcore@example.org"}
         env |= {"WFCORE_STORE": store} if store else {}
         self._servers = 2 if store else 1
         argv = [sys.executable, "-u", str(SCRIPT), *plants]

@@ -41,6 +41,8 @@ LEAST_IN_25 = {
     "tick completed": 6,
     "skip completed": 1,
     "called back": 25,
+    "count completed": 5,
+    "mailed": 5,
 }
 """The least that 25 rounds must contain, or the loop proved nothing."""
 
@@ -55,9 +57,11 @@ async def test_kill_loop(tmp_path: Path) -> None:
     a step starts twice, what had begun is INTERRUPTED, what waits goes on waiting, nothing of a
     step outlives its server, all comes to an end when it is decided, or its grace is over; each
     completion is followed once, each instant starts one execution at most, and who wants to hear
-    of an end is told. CB-1, CB-2, CB-3, CH-1, CH-3, SH-1, SH-3, SH-4, EX-1, EX-3, EX-7,
-    EX-9, EX-11, EX-12, EX-13, EX-14, EX-15, EX-18, EX-20, EX-24, EX-25, AP-6, AP-7,
-    AR-1, IK-1, CS-7, FL-1, FL-2, FL-5, FL-6, FL-10.
+    of an end is told; a count is the number of those who counted, a step reads the file of the
+    one before it, a chain has its inputs, and an execution sends one message. CB-1, CB-2, CB-3,
+    CH-1, CH-3, SH-1, SH-3, SH-4, SH-12, EX-1, EX-3, EX-7, EX-9, EX-11, EX-12, EX-13, EX-14, EX-15,
+    EX-18, EX-20, EX-24, EX-25, AP-6, AP-7, AR-1, IK-1, CS-7, FI-2, FL-1, FL-2, FL-5, FL-6, FL-10,
+    ML-1, SV-3.
     """
     since = monotonic()
     report = await kill_loop(tmp_path, ROUNDS, SEED)

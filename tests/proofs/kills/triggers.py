@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from tests.proofs.kills.flows import MOST_FEW
+from tests.proofs.kills.flows import MOST_FEW, Ledger
 from tests.proofs.kills.machine import GRACE_MS
 from tests.proofs.kills.often import PERIOD_S
 from tests.proofs.kills.world import Sight, World
@@ -39,6 +39,14 @@ def wrong(world: World, sight: Sight) -> Iterator[str]:
                 yield f"schedule for nothing: {name} at {instant}"
         if len(sight.timers[world.triggers[name]]) != 1:
             yield f"schedule lost: {name} has timers {sight.timers[world.triggers[name]]}"
+
+
+def without_inputs(sight: Sight, ledger: Ledger) -> Iterator[str]:
+    """A start by a chain has the inputs of its trigger: what it follows."""
+    for id, told in ledger.follows.items():
+        cause = sight.origins[id]["completedExecutionId"] if id in sight.origins else None
+        if told != cause:
+            yield f"started without its inputs: {id} follows {cause}, and was told {told}"
 
 
 def not_followed(world: World, sight: Sight) -> Iterator[str]:

@@ -14,7 +14,7 @@ from wfcore.model.access import OPERATOR, Account, Principal, Scope, Tier
 from wfcore.model.approval import Approval
 from wfcore.model.event import Event
 from wfcore.model.execution import Callback, Execution, TriggerSource
-from wfcore.model.json import JsonObject
+from wfcore.model.json import Json, JsonObject
 from wfcore.model.page import Page, PageRequest
 from wfcore.model.trigger import Timer, Trigger
 from wfcore.model.workflow import WorkflowState
@@ -87,6 +87,7 @@ class Known:
     origins: dict[str, JsonObject] = Factory(dict)
     settled: dict[str, Callback] = Factory(dict)
     stateful: str | None = None
+    counting: str | None = None
 
 
 @frozen
@@ -94,7 +95,8 @@ class Sight:
     """
     Everything stored: executions, approvals, callbacks and triggers by id, timers by trigger,
     the earliest first; `origins`: what the first event says of an execution that a trigger started.
-    `states`: what the state of `STATEFUL` said before the executions were read, and afterwards.
+    `states`: what the state of `STATEFUL` said before the executions were read, and afterwards;
+    `counts`: likewise the count of `COUNTING`.
     """
 
     executions: Mapping[str, Execution]
@@ -104,6 +106,7 @@ class Sight:
     timers: Mapping[str, Sequence[Timer]]
     origins: Mapping[str, JsonObject]
     states: tuple[str | None, str | None] = (None, None)
+    counts: tuple[int, int] = (0, 0)
 
     def status(self, execution_id: str | None) -> str | None:
         """The execution's status; None: nobody knows it."""
@@ -120,7 +123,7 @@ async def look(services: Services, known: Known) -> Sight:
     approvals = await _all(partial(list_approvals, services, OPERATOR))
     async with services.store.view() as view:
         due = await view.timers.due(FOREVER, MOST_TIMERS)
-    before = await _last(services, known)
+    before = await _last(services, known), await _count(services, known)
     runs = await _all(partial(list_executions, services, OPERATOR))
     async with services.store.view() as view:
         by_trigger = [id for id, run in runs.items() if run.trigger_source in BY_TRIGGER]
@@ -130,16 +133,27 @@ async def look(services: Services, known: Known) -> Sight:
     timers = {id: [one for one in due if one.trigger_id == id] for id in (t.id for t in triggers)}
     callbacks = {id: one for id, one in owed.items() if one is not None}
     by_id = {one.id: one for one in triggers}
-    states = before, await _last(services, known)
-    return Sight(runs, approvals, callbacks, by_id, timers, origins, states)
+    states = before[0], await _last(services, known)
+    counts = before[1], await _count(services, known)
+    return Sight(runs, approvals, callbacks, by_id, timers, origins, states, counts)
 
 
 async def _last(services: Services, known: Known) -> str | None:
     """What the state of `STATEFUL` says: an execution, and an attempt of its last step."""
-    async with services.store.view() as view:
-        found = await view.get(WorkflowState, known.stateful) if known.stateful else None
-    last = found.values.get("last") if found is not None else None
+    last = await _value(services, known.stateful, "last")
     return None if last is None else str(last)
+
+
+async def _count(services: Services, known: Known) -> int:
+    """What the state of `COUNTING` says: how many of its executions have counted."""
+    count = await _value(services, known.counting, "count")
+    return int(str(count or 0))
+
+
+async def _value(services: Services, workflow_id: str | None, name: str) -> Json:
+    async with services.store.view() as view:
+        found = await view.get(WorkflowState, workflow_id) if workflow_id else None
+    return found.values.get(name) if found is not None else None
 
 
 async def _origin(view: View, id: str, known: Known) -> JsonObject:

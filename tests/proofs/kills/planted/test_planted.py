@@ -25,6 +25,8 @@ PLANTS: tuple[tuple[Any, ...], ...] = (
     ("cancel_acknowledged_early", 8, {"cancel undone"}),
     ("steps_outlive", 8, {"alive"}),
     ("state_taken_early", 8, {"state without result"}),
+    ("inputs_forgotten", 8, {"started without its inputs"}),
+    ("mailed_anew", 3, {"mailed twice"}),
     ("gap_before_the_end rows_forgotten", 1, {"events"}, {"other rows"}),
 )
 """
