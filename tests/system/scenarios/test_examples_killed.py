@@ -13,6 +13,7 @@ import pytest
 
 from tests.adapters_runtime.notices.mail_server import MailServer, a_mail_server
 from tests.support.model_server import KEY, ModelServer, a_model_server, refuses, says
+from wfcore.model.access import OPERATOR
 from wfcore.usecases.accounts.groups import create_group
 
 from .process import until
@@ -127,7 +128,7 @@ def test_a_release_by_two_stands(site: Site, ann: ApiCaller, bob: ApiCaller) -> 
     """The first yes is not lost with the server; the second one releases all 300 rows. AP-16."""
     cyd = site.caller()
     members = [one.account.email for one in (ann, bob, cyd)]
-    site.do(lambda services: create_group(services, "refunds", members))
+    site.do(lambda services: create_group(services, OPERATOR, "refunds", members))
     id, approval = ann.paused(applied(ann, "refunds-by-two.yaml"))
     path = f"/api/v1/approvals/{approval}/approve"
     assert bob.post(path).status_code == 200
