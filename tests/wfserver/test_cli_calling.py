@@ -41,6 +41,23 @@ def test_help_is_instant() -> None:
     assert min(one for one, _ in took) <= 2 * min(one for _, one in took)
 
 
+@pytest.mark.parametrize(
+    ("to", "status", "says"),
+    [(">/dev/full", 1, "error: No space left on device"), (">&-", 0, ""), (">&- 2>&-", 0, "")],
+)
+def test_streams_that_take_nothing_leave_no_traceback(to: str, status: int, says: str) -> None:
+    """A full device is named; a stream that the caller closed is no mistake."""
+    ended = subprocess.run(
+        ["sh", "-c", f'"$0" -m wfserver states approval {to}', sys.executable],
+        capture_output=True,
+        text=True,
+        env=environment(),
+    )
+    assert ended.returncode == status
+    assert ended.stderr.startswith(says)
+    assert "Traceback" not in ended.stderr
+
+
 def test_words_that_are_not_utf8_are_refused(wfcore: Call) -> None:
     """Nothing is stored that no answer in JSON could say again: exit status 2."""
     said = wfcore("approval", "approve", "appr_1", "--comment", os.fsdecode(b"caf\xe9"))

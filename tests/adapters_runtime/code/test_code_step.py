@@ -146,6 +146,24 @@ async def test_what_is_printed_before_an_exit_is_whole(
         assert (end.error, len(str(end.output))) == (None, 1_000_000)
 
 
+@pytest.mark.parametrize(
+    ("made", "says"),
+    [
+        ('mkdir -p "$WF_OUTPUT/x"', "WF_OUTPUT is a folder; it must be a regular file"),
+        ('ln -s /etc/hostname "$WF_OUTPUT"', "WF_OUTPUT is a link; it must be a regular file"),
+        ('mkfifo "$WF_OUTPUT"', "WF_OUTPUT must be a regular file with one name"),
+    ],
+)
+async def test_an_output_that_is_no_file_is_named(
+    runner: CodeStepRunner, able: Any, made: str, says: str
+) -> None:
+    """The step fails by name and keeps what it printed, and the next step runs. CS-5."""
+    able(Language.BASH)
+    end = await runner.run(job(f"{made}; echo kept", Language.BASH), silent)
+    assert (end.error, end.lines) == (says, (("stdout", "kept\n"),))
+    assert (await runner.run(job("echo 1", Language.BASH), silent)).output == 1
+
+
 async def test_bash_with_line_ends_of_windows(runner: CodeStepRunner, able: Any) -> None:
     """As JSON from such a machine has them: they are line ends, no part of words."""
     able(Language.BASH)

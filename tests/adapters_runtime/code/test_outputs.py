@@ -119,6 +119,20 @@ def test_a_variable_that_no_process_could_have_is_named(value: str, says: str) -
         variables(folder, evolve(asked, environment={"WF_VAR_A": value}), {})
 
 
+def test_what_no_environment_holds_as_a_whole_is_left_to_the_context() -> None:
+    """The largest inputs first, and no secret: secrets that do not fit fail the step by name."""
+    names = ("home", "tmp", "context", "output", "state", "artifacts", "files")
+    folder: Any = SimpleNamespace(**dict.fromkeys(names, "/x"))
+    inputs = {f"WF_VAR_{number}": "x" * 100_000 for number in range(100)}
+    given = evolve(job(":"), environment={**inputs, "WF_VAR_small": "1"})
+    found = variables(folder, given, {})
+    assert found["WF_VAR_small"] == "1"
+    assert 0 < len(inputs.keys() & found.keys()) < len(inputs)
+    secrets = {f"WF_SECRET_{number}": "x" * 100_000 for number in range(100)}
+    with pytest.raises(CannotRun, match=r"than a process can have; .* of WF_SECRET_"):
+        variables(folder, evolve(given, environment=secrets), {})
+
+
 def test_an_argument_that_no_process_could_have_is_named() -> None:
     """By its number, one alone and the largest of all."""
     with pytest.raises(CannotRun, match="argument 2 of the command is over"):
