@@ -26,9 +26,9 @@ from wfcore.installed import install
 from wfcore.memory import MemoryFiles
 from wfcore.model.workflow import Definition
 from wfcore.ports.system import Clock, Passwords
-from wfcore.usecases.services import ServiceParts, Services
+from wfcore.usecases.services import Policy, ServiceParts, Services
 from wfserver.definitions.packages import LazyEnvironments
-from wfserver.settings.names import CLOCK_FILE
+from wfserver.settings.names import CLOCK_FILE, plan_of_new_accounts
 
 if TYPE_CHECKING:
     from wfserver.settings.record import Settings
@@ -59,7 +59,8 @@ async def on_sqlite(folder: str | Path, **parts: Unpack[ServiceParts]) -> AsyncI
 
     *folder* is a data folder of the server: `wfcore --data FOLDER` works on the same executions, at
     the same time if need be. *parts* replace the defaults; the caller closes *parts*. Settings are
-    not read from the environment.
+    not read from the environment. Without a policy, new accounts get the plan that the server would
+    give them in *folder*.
 
     Raises `MissingExtra` without the extra `sqlite`, `CommandFailed` if *folder* or a key in it
     cannot be used, and the errors of `open_store`.
@@ -83,6 +84,7 @@ async def on_sqlite(folder: str | Path, **parts: Unpack[ServiceParts]) -> AsyncI
         "counters": opened.counters,
         "files": opened.files,
         "offload": asyncio.to_thread,
+        "policy": Policy(default_plan=plan_of_new_accounts(data)),
         "environments": LazyEnvironments(data / "packages", partial(_settings, data)),
     }
     try:

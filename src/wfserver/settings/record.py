@@ -41,7 +41,7 @@ from wfserver.settings.channels import (
     notice_settings,
 )
 from wfserver.settings.file import FILE, WrongSetting, with_file
-from wfserver.settings.names import FIRST_KEY_FILE, SEAL_KEY
+from wfserver.settings.names import SEAL_KEY, plan_of_new_accounts
 from wfserver.settings.sharing import (
     DIRECT,
     ENGINE,
@@ -291,7 +291,6 @@ def _policy(env: Mapping[str, str], shared: bool, notices: NoticeSettings, folde
     folder.
     """
     default = Policy()
-    own = Tier.ENTERPRISE if os.path.lexists(folder / FIRST_KEY_FILE) else default.default_plan
     lease_ms = _duration(env, "WFCORE_LEASE", default.lease_ms)
     return Policy(
         lease_ms=lease_ms,
@@ -306,7 +305,7 @@ def _policy(env: Mapping[str, str], shared: bool, notices: NoticeSettings, folde
         schedule_grace_ms=_duration(env, "WFCORE_SCHEDULE_GRACE", default.schedule_grace_ms),
         missed=_missed(env, "WFCORE_MISSED_RUNS", default.missed),
         operators=_emails(env, "WFCORE_OPERATORS"),
-        default_plan=_plan(env) or own,
+        default_plan=_plan(env) or plan_of_new_accounts(folder),
         gate_approvers=_outsiders(env, GATE_APPROVERS),
         mail_to=_outsiders(env, MAIL_TO),
         channels=notices.channels,

@@ -25,15 +25,17 @@ from wfcore import (
     start_execution,
     wait_for_rest,
 )
-from wfcore.accounts import list_accounts
+from wfcore.accounts import create_account, list_accounts
 from wfcore.errors import NotReady
 from wfcore.memory import MemoryStore
-from wfcore.model.access import OPERATOR
+from wfcore.model.access import OPERATOR, Tier
 from wfcore.model.execution import ExecutionStatus
 from wfcore.model.page import PageRequest
 from wfcore.ports.runtime import Job, Say, StepEnd
 from wfcore.testing.fakes import CountingIds, ManualClock, NotedHints
 from wfcore.testing.fakes_running import in_turn, store_in_memory
+from wfserver.settings.names import FIRST_KEY_FILE
+from wfserver.settings.record import settings_from
 
 HELLO = Definition("Hello", (CodeStep("greet", Language.COMMAND, command=("greet", "you")),))
 LONG_MS = 60_000
@@ -99,6 +101,22 @@ async def test_settings_of_the_environment_are_not_read(
     monkeypatch.setenv("WFCORE_CONCURRENCY", "0")
     async with wfcore.on_sqlite(tmp_path) as services:
         assert services.policy == Policy()
+
+
+@pytest.mark.parametrize(("made_by_up", "plan"), [(True, Tier.ENTERPRISE), (False, Tier.FREE)])
+async def test_a_folder_keeps_its_plan_of_new_accounts(
+    tmp_path: Path, made_by_up: bool, plan: Tier
+) -> None:
+    """A program gives new accounts the plan that the server gives them in the same data folder."""
+    async with wfcore.on_sqlite(tmp_path):
+        pass
+    if made_by_up:
+        (tmp_path / FIRST_KEY_FILE).write_text("a key\n")
+    assert settings_from({}, data=str(tmp_path)).policy.default_plan is plan
+    async with wfcore.on_sqlite(tmp_path) as services:
+        assert (await create_account(services, "ann@example.org")).plan is plan
+    async with wfcore.on_sqlite(tmp_path, policy=Policy(default_plan=Tier.TEAM)) as services:
+        assert (await create_account(services, "bob@example.org")).plan is Tier.TEAM
 
 
 async def test_an_account_is_made_once_by_all_who_need_it() -> None:
