@@ -5,7 +5,7 @@ import inspect
 import pydoc
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from datetime import date
 from decimal import Decimal
 from importlib import import_module
@@ -130,7 +130,7 @@ def test_the_page_of_embedders_names_every_use_case() -> None:
 def test_an_argument_of_another_class_is_named(name: str) -> None:
     """A use case says which argument is not what its annotation says, before it does anything."""
     for wrong, parameter in USE_CASES[name].items():
-        is_json = parameter.annotation == JsonObject
+        is_json = parameter.annotation in (JsonObject, Mapping[str, object])
         error = wfcore.InvalidInput if is_json else TypeError
         says = f"{wrong}: must be a mapping" if is_json else f"{name}: {wrong} must be of type"
         with pytest.raises(error, match=f"^{says} .*, not object"):
@@ -171,7 +171,7 @@ async def test_an_error_says_what_would_make_the_right_argument() -> None:
         (lambda: wfcore.Decide("a", wfcore.Approve, API), "decision.decision must be .*, not type"),
         (
             lambda: wfcore.Decide("a", wfcore.Approve([1]), API),
-            r"decision.edited must be of type Mapping\[str, Json\] \| None, not list of int",
+            r"decision.edited must be of type Mapping\[str, object\] \| None, not list of int",
         ),
         (lambda: wfcore.Decide("a", wfcore.Reject(), API, comment=5), "decision.comment must be"),
     ],
@@ -240,4 +240,28 @@ async def test_inputs_that_are_no_json_are_refused(inputs: Any, says: str) -> No
     hello = await wfcore.apply_workflow(services, ann.id, wfcore.read_definition(HELLO))
     with pytest.raises(wfcore.InvalidInput) as refused:
         await wfcore.start_execution(services, wfcore.Principal(ann), hello.id, inputs)
+    assert str(refused.value) == says
+
+
+@pytest.mark.parametrize(
+    ("decision", "says"),
+    [
+        (
+            wfcore.Approve(edited={"rows": [{"day": date(2026, 1, 2)}]}),
+            "decision.decision.edited.rows[0].day: must be JSON, not date",
+        ),
+        (
+            wfcore.Approve(answers={"amount": Decimal("1.20")}),
+            "decision.decision.answers.amount: must be JSON, not Decimal",
+        ),
+    ],
+)
+async def test_rows_and_answers_that_are_no_json_are_refused(
+    decision: wfcore.Approve, says: str
+) -> None:
+    """A program may pass mappings of any values; a value that is not JSON is named."""
+    services = wfcore.in_memory()
+    ann = wfcore.Principal(await wfcore.ensure_account(services, "ann@example.org"))
+    with pytest.raises(wfcore.InvalidInput) as refused:
+        await wfcore.decide_approval(services, ann, wfcore.Decide("a", decision, API))
     assert str(refused.value) == says

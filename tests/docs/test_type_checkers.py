@@ -12,6 +12,8 @@ import pytest
 from wfdocs.surface import SRC
 
 PROGRAM = """
+from collections.abc import Mapping
+
 import wfcore
 import wfcore.sync
 from wfcore import *
@@ -27,6 +29,15 @@ wfcore.{name}
 
 def over(store: MemoryStore) -> None:
     wfcore.in_memory(store=store)
+
+
+def hand_over(rows: Mapping[str, object]) -> tuple[Approve, Redrive]:
+    return Approve(edited=rows, answers=rows), Redrive(inputs=rows)
+
+
+async def start(services: Services, who: Principal, inputs: dict[str, object]) -> None:
+    await start_execution(services, who, "wf_1", inputs)
+    await list_executions(services, OPERATOR, PageRequest())
 
 
 status = values_of(Execution).example().{field}

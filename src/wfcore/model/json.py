@@ -1,7 +1,7 @@
 """JSON values as Python sees them: payloads, outputs and rows."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any, TypeAlias, Union
+from typing import Any, TypeAlias, Union, cast
 
 from wfcore.errors import InvalidInput
 
@@ -15,6 +15,11 @@ MOST_BITS = 64
 def fits(value: int) -> bool:
     """Whether *value* has at most `MOST_BITS`: from -2**63 to 2**63 - 1."""
     return -(2**63) <= value < 2**63
+
+
+def as_json(value: Mapping[str, object]) -> JsonObject:
+    """*value*, which is JSON, for type checkers. Its values were checked at the public function."""
+    return cast(JsonObject, value)
 
 
 def json_at(value: Json, *path: str | int) -> Any:

@@ -27,6 +27,8 @@ _MADE = {
 }
 _AWAIT = "; it was not awaited"
 _ANY_SIZE = 2**63
+_JSON = Mapping[str, object]
+"""The annotation of JSON that a program hands over, whose values nobody has checked yet."""
 
 
 def checked(function: Callable[P, R]) -> Callable[P, R]:
@@ -68,7 +70,10 @@ def _check(what: str, value: Any, annotation: Any) -> None:
         raise InvalidInput(what, NO_HALVES)
     kind: Any = type(value)
     for name, wanted in _plain_fields(kind).items():
-        _check(f"{what}.{name}", getattr(value, name), wanted)
+        part = getattr(value, name)
+        if _JSON in (wanted, *get_args(wanted)):
+            _check_json(f"{what}.{name}".partition(": ")[2], part, wanted)
+        _check(f"{what}.{name}", part, wanted)
 
 
 @cache
@@ -104,9 +109,10 @@ def _check_json(name: str, value: object, annotation: Any) -> None:
         # loaded here: rules without JSON arguments do without the reader of definitions
         from wfcore.rules.definition.written import json_problems
 
-        for problem in json_problems({name: value}, name, _ANY_SIZE):
-            raise InvalidInput(problem.path, problem.message)
-    elif annotation == JsonObject:  # somebody's data, whose shape no checker knows
+        for problem in json_problems(value, "", _ANY_SIZE):
+            path = problem.path if problem.path[:1] in ("", "[") else f".{problem.path}"
+            raise InvalidInput(f"{name}{path}", problem.message)
+    elif annotation in (_JSON, JsonObject):  # somebody's data, whose shape no checker knows
         raise InvalidInput(name, f"must be a mapping of names to JSON values, not {_kind(value)}")
 
 

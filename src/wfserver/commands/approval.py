@@ -7,7 +7,7 @@ import click
 
 from wfcore.errors import AlreadyDecided, InvalidInput
 from wfcore.model.approval import Approval, ApprovalStatus
-from wfcore.model.json import Json
+from wfcore.model.json import Json, as_json
 from wfcore.rules.approval.machine import Reject, Revise
 from wfcore.rules.numbers import kept, strictly
 from wfcore.time import EpochMs
@@ -161,7 +161,7 @@ def approve(
                 revised = perform(approvals.revise, id=id, comment=decision.comment or "")
                 put_answer(invocation.json, revised, _put_decided)
                 return None
-            edited, given = decision.choice.edited, decision.choice.answers
+            edited, given = decision.choice.edited, as_json(decision.choice.answers or {})
             comment = decision.comment
             expect = expect or detail["itemsHash"]
         decided = perform(

@@ -29,7 +29,7 @@ from wfcore.model.approval import (
     Verdict,
 )
 from wfcore.model.approval import ApprovalStatus as S
-from wfcore.model.json import Json, JsonObject
+from wfcore.model.json import JsonObject, as_json
 from wfcore.model.passkey import SignedReceipt
 from wfcore.model.review import Stage
 from wfcore.rules.approval.agreement import given_answers
@@ -47,8 +47,8 @@ class Approve:
     ones. `answers`: to the approval's fields; those left out stay as they are.
     """
 
-    edited: Mapping[str, Json] | None = None
-    answers: Mapping[str, Json] | None = None
+    edited: Mapping[str, object] | None = None
+    answers: Mapping[str, object] | None = None
 
 
 @frozen
@@ -160,10 +160,11 @@ def decide(
     if not isinstance(decision, Approve):
         return Outcome(_ended(approval, decision, decider, entry))
     if decision.edited is not None:
-        after = released_rows(approval, decision.edited)
+        after = released_rows(approval, as_json(decision.edited))
         entry = evolve(entry, rows_before=standing_rows(approval), rows_after=after)
     if decision.answers or approval.fields:
-        entry = evolve(entry, answers=given_answers(approval, decision.answers))
+        given = as_json(decision.answers or {})
+        entry = evolve(entry, answers=given_answers(approval, given))
     agreed = _agreed(approval, decider, entry)
     if decider.alone or not still_wanted(agreed):
         return Outcome(_ended(agreed, decision, decider, entry))

@@ -1,6 +1,6 @@
 """Gates: questions to people without a workflow of one's own, and their results. GT-1 to GT-4."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
 
 from attrs import evolve, frozen
@@ -9,7 +9,7 @@ from wfcore.errors import Conflict, InvalidDefinition, NotFound
 from wfcore.model.access import Principal, Unrestricted
 from wfcore.model.approval import Approval
 from wfcore.model.execution import Execution, ExecutionStatus, TriggerSource
-from wfcore.model.json import JsonObject
+from wfcore.model.json import JsonObject, as_json
 from wfcore.model.workflow import Definition, DefinitionSnapshot, Workflow
 from wfcore.ports.store import Unit
 from wfcore.rules.definition.written import read_definition
@@ -46,7 +46,7 @@ class GateState:
 async def open_gate(
     services: Services,
     who: Principal,
-    question: JsonObject,
+    question: Mapping[str, object],
     *,
     idempotency: Idempotency | str | None = None,
     origin: Origin = UNKNOWN,
@@ -60,15 +60,15 @@ async def open_gate(
     a workflow of another kind has the name of gates).
     """
     require_no_approver(who)
-    question = bound(question, who)
+    document = bound(as_json(question), who)
     problems = services.templates.problems
     try:
         definition = await services.offload(
-            partial(read_definition, gate_document(question), problems)
+            partial(read_definition, gate_document(document), problems)
         )
     except InvalidDefinition as error:
         raise in_words_of_gate(error) from None
-    inputs = await services.offload(partial(gate_inputs, question, definition))
+    inputs = await services.offload(partial(gate_inputs, document, definition))
     return await _opened(services, who, definition, inputs, idempotency, origin)
 
 

@@ -6,7 +6,7 @@ EX-35.
 new execution only if the plan is still the same.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import cached_property
 
 from attrs import evolve, frozen
@@ -15,7 +15,7 @@ from wfcore.effects import Effect
 from wfcore.errors import Conflict, NotFound
 from wfcore.model.access import Principal
 from wfcore.model.execution import Artifact, Execution, ExecutionStatus, TriggerSource
-from wfcore.model.json import JsonObject
+from wfcore.model.json import JsonObject, as_json
 from wfcore.model.workflow import Definition, Workflow
 from wfcore.ports.store import Unit
 from wfcore.rules.definition.changes import changed_fields
@@ -61,7 +61,7 @@ class Redrive:
 
     start: str | None = None
     newest: bool = False
-    inputs: JsonObject = NOTHING
+    inputs: Mapping[str, object] = NOTHING
     digest: str | None = None
 
 
@@ -176,8 +176,9 @@ async def _prepared(
     definition = before
     if wanted.newest and workflow.revision != old.revision:
         definition = await definition_of(unit, workflow.id, workflow.revision)
-    require_own_secrets(who, old, before, wanted.inputs)
-    variables = bind(definition, {**old.variables, **wanted.inputs})
+    given = as_json(wanted.inputs)
+    require_own_secrets(who, old, before, given)
+    variables = bind(definition, {**old.variables, **given})
     plan = plan_redrive(
         old,
         before,

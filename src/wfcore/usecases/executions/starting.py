@@ -1,6 +1,6 @@
 """Starting an execution: the parts that all starts share. EX-1, EX-34, IK-1."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from attrs import evolve, frozen
 
@@ -8,7 +8,7 @@ from wfcore.effects import Outcome
 from wfcore.errors import Forbidden, InvalidInput
 from wfcore.model.access import Permission, Principal
 from wfcore.model.execution import Artifact, Execution, TriggerSource
-from wfcore.model.json import JsonObject
+from wfcore.model.json import JsonObject, as_json
 from wfcore.model.trace import span_of
 from wfcore.model.webhook import Delivery
 from wfcore.model.workflow import Concurrency, Definition, OnLimit, Workflow
@@ -58,7 +58,7 @@ async def start_execution(
     services: Services,
     who: Principal,
     workflow_id: str,
-    inputs: JsonObject,
+    inputs: Mapping[str, object],
     *,
     source: TriggerSource = TriggerSource.OPEN_API,
     monitored: bool = False,
@@ -85,8 +85,9 @@ async def start_execution(
     """
     caller = who.key.id if who.key else who.account.id
     now, reference = services.store.now(), checked_reference(reference)
+    given = as_json(inputs)
     request = {
-        "inputs": inputs,
+        "inputs": given,
         "callbackUrl": callback_url,
         "like": like,
         "reference": reference,
@@ -101,12 +102,12 @@ async def start_execution(
                 previous.execution_id, workflow_id, previous.created_at, replayed=True
             )
         if like is not None:
-            old = await _like(unit, who, workflow, like, inputs)
-            inputs, reference = {**old.variables, **inputs}, reference or old.reference
+            old = await _like(unit, who, workflow, like, given)
+            given, reference = {**old.variables, **given}, reference or old.reference
         start = Start(
             owner_id=who.account.id,
             trigger_source=source,
-            variables=inputs,
+            variables=given,
             reference=reference,
             monitored=monitored,
             key_id=who.key.id if who.key else None,

@@ -1,12 +1,13 @@
 """The last deliveries of a webhook: recorded, listed, replayed, tested."""
 
 import json
+from collections.abc import Mapping
 
 from attrs import evolve
 
 from wfcore.errors import Conflict, NotFound
 from wfcore.model.access import Principal, Unrestricted
-from wfcore.model.json import JsonObject
+from wfcore.model.json import JsonObject, as_json
 from wfcore.model.page import Page, PageRequest
 from wfcore.model.webhook import IGNORED, AuthMode, Delivery, DeliveryKind, Webhook
 from wfcore.model.workflow import Workflow
@@ -179,7 +180,7 @@ async def deliver_test(
     services: Services,
     who: Principal | Unrestricted,
     webhook_id: str,
-    payload: JsonObject | None = None,
+    payload: Mapping[str, object] | None = None,
     origin: Origin = UNKNOWN,
 ) -> StartReceipt | None:
     """
@@ -190,7 +191,7 @@ async def deliver_test(
     Returns None if `when` ignores the sample. Raises the errors of a delivery.
     """
     webhook = await read_webhook(services, who, webhook_id)
-    sample = SAMPLE if payload is None else payload
+    sample = SAMPLE if payload is None else as_json(payload)
     headers: Headers = {}
     if webhook.auth_mode is AuthMode.SIGNATURE:
         now = services.clock.now()

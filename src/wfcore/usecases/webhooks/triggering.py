@@ -1,10 +1,12 @@
 """Starting an execution for an admitted delivery of a webhook. WH-20, WH-22."""
 
+from collections.abc import Mapping
+
 from attrs import evolve
 
 from wfcore.errors import Conflict, NotFound
 from wfcore.model.execution import TriggerSource
-from wfcore.model.json import JsonObject
+from wfcore.model.json import JsonObject, as_json
 from wfcore.model.webhook import ACCEPTED, Delivery, DeliveryKind, Webhook
 from wfcore.model.workflow import Workflow
 from wfcore.ports.store import Unit
@@ -28,7 +30,7 @@ GONE = "What the delivery carried is not stored, so it cannot be replayed"
 async def trigger_webhook(
     services: Services,
     webhook_id: str,
-    payload: JsonObject | None,
+    payload: Mapping[str, object] | None,
     *,
     idempotency: Idempotency | str | None = None,
     kind: DeliveryKind = DeliveryKind.SENDER,
@@ -47,13 +49,14 @@ async def trigger_webhook(
     `LimitReached`.
     """
     now = services.store.now()
+    body = None if payload is None else as_json(payload)
     async with services.store.unit() as unit:
         webhook = await unit.get(Webhook, webhook_id)
         workflow = await unit.get(Workflow, webhook.workflow_id) if webhook else None
         if webhook is None or workflow is None:
             raise NotFound("Webhook")
         require_triggerable(webhook)
-        scope, request = f"webhook:{webhook_id}", payload or {}
+        scope, request = f"webhook:{webhook_id}", body or {}
         record = await IdempotencyRecord.load(unit, scope, idempotency, request)
         previous = record.previous_answer(now) if record else None
         wall = services.clock.now()
@@ -77,7 +80,7 @@ async def trigger_webhook(
         start = Start(
             owner_id=webhook.owner_id,
             trigger_source=TriggerSource.WEBHOOK,
-            variables=await _inputs(unit, webhook, payload, from_headers, replay_of),
+            variables=await _inputs(unit, webhook, body, from_headers, replay_of),
             key_id=webhook.api_key_id,
             webhook_id=webhook.id,
             request_id=origin.request_id,

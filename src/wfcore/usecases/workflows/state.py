@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 
 from wfcore.model.access import Permission, Principal, Unrestricted
-from wfcore.model.json import Json, JsonObject
+from wfcore.model.json import JsonObject, as_json
 from wfcore.model.workflow import Definition, Workflow, WorkflowState
 from wfcore.ports.store import Unit, View
 from wfcore.rules.state import Redeclared, StateRow, merged, redeclared, state_rows
@@ -32,7 +32,7 @@ async def set_state(
     services: Services,
     who: Principal | Unrestricted,
     workflow_id: str,
-    changes: Mapping[str, Json],
+    changes: Mapping[str, object],
     origin: Origin = UNKNOWN,
 ) -> Sequence[StateRow]:
     """
@@ -45,7 +45,7 @@ async def set_state(
         workflow = await workflow_for(unit, who, workflow_id, Permission.EDIT)
         declared = (await definition_of(unit, workflow.id, workflow.revision)).state
         stored = await stored_state(unit, workflow.id)
-        unit.put(merged(declared, stored, changes, "state"))
+        unit.put(merged(declared, stored, as_json(changes), "state"))
         about: JsonObject = {"state": sorted(changes)}
         note(services, unit, "workflow.state", who, workflow.id, origin, about)
         rows = await _rows(unit, workflow)
