@@ -26,6 +26,10 @@ ENGINE = ("adapters_runtime/engine",)
 USECASES = "wfcore.usecases"
 API = wfcore.DecisionSource.API
 
+MOST_OF_OURS, MOST_MODULES = 225, 420
+"""The modules of wfcore that an engine in memory loads, and all that it loads. Decision 286."""
+PACKAGES = ("wfcore", "adapters_runtime", "adapters_store", "wfserver")
+
 HELLO: Any = {"name": "Hello", "steps": [{"name": "hi", "kind": "data", "value": 1}]}
 
 
@@ -53,6 +57,28 @@ print(len(new), *sorted(new - set(sys.stdlib_module_names) - {"collections.abc"}
     number, *ours = run.stdout.split()
     assert ours == ["wfcore", "wfcore._exports"], run.stderr
     assert int(number) < 20
+
+
+def test_an_engine_loads_no_part_that_it_can_do_without(tmp_path: Path) -> None:
+    """An engine in memory loads its rules, and neither a server, a database, YAML nor keys."""
+    code = """
+import sys
+had = set(sys.modules)
+from wfcore import Engine, FunctionRunner, in_memory
+in_memory()
+print(*sorted(set(sys.modules) - had))
+"""
+    run = subprocess.run(
+        [sys.executable, "-I", "-c", code], cwd=tmp_path, capture_output=True, text=True, timeout=60
+    )
+    loaded = run.stdout.split()
+    assert loaded, run.stderr
+    ours = [name for name in loaded if name.partition(".")[0] in PACKAGES]
+    others = {name.partition(".")[0] for name in loaded} - set(sys.stdlib_module_names)
+    assert others == {"attr", "attrs", *PACKAGES}
+    assert not {"wfserver.compose", "wfserver.settings.record", "wfcore.testing"} & set(loaded)
+    assert len(ours) <= MOST_OF_OURS
+    assert len(loaded) <= MOST_MODULES
 
 
 def used(*folders: str) -> Iterator[tuple[str, str]]:
