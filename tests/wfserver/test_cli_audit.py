@@ -122,3 +122,13 @@ def test_evidence_is_not_written_from_a_log_that_does_not_fit(
     change(data, "UPDATE audit SET previous = 'x' WHERE execution_id IS NOT NULL")
     said = wfcore("evidence", started)
     assert (said.status, "wfcore audit verify" in said.err) == (1, True)
+
+
+@pytest.mark.parametrize("text", ["null", "{}", '{"items": [1]}', "[" * 200_000, "\0"])
+def test_another_file_is_no_list_of_passkeys(wfcore: Call, tmp_path: Path, text: str) -> None:
+    """A file for --trust that is no list, also one that nests without end, is an error in words."""
+    file = tmp_path / "trusted.json"
+    file.write_text(text)
+    said = wfcore("evidence", "verify", str(file), "--trust", str(file))
+    assert said.status == 1
+    assert "wfcore passkey list --json" in said.err

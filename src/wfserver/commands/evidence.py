@@ -136,6 +136,6 @@ def _trusted(file: Path | None) -> Collection[tuple[str, str]]:
     try:
         found = json.loads(file.read_bytes())
         return {(one["accountId"], one["publicKey"]) for one in found["items"]}
-    except (ValueError, LookupError, TypeError) as error:
+    except (ValueError, LookupError, TypeError, RecursionError) as error:
         fix = "write it with wfcore passkey list --json"
         raise CommandFailed(f"{file} is no list of passkeys ({error!r}); {fix}") from None
