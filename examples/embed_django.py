@@ -9,7 +9,7 @@ open the store and let a worker run, and close both again.
 
 import json
 import os
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 
 from django.conf import settings as django_settings
@@ -94,7 +94,7 @@ if not django_settings.configured:
 
 
 @asynccontextmanager
-async def lifespan(_: Starlette) -> AsyncIterator[None]:
+async def lifespan(_: Starlette) -> AsyncGenerator[None, None]:
     """Store and worker, from the start of this process to its end."""
     settings = settings_from(data=os.environ.get("WFCORE_DATA"))
     async with open_system(settings) as system, engine(system, new_runner(system)):

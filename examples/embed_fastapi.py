@@ -11,7 +11,7 @@ for the systems that have one.
 
 import os
 import secrets
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 
 from fastapi import FastAPI, HTTPException, Request, Response
@@ -47,7 +47,7 @@ async def our_login(scope: AsgiScope) -> Visitor | None:
 
 
 @asynccontextmanager
-async def lifespan(app: FastAPI) -> AsyncIterator[None]:
+async def lifespan(app: FastAPI) -> AsyncGenerator[None, None]:
     """Store, worker and interface, all in this process, from its start to its end."""
     settings = settings_from(data=os.environ.get("WFCORE_DATA"))
     async with open_system(settings) as system, engine(system, new_runner(system)):
