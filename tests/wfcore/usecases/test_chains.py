@@ -10,6 +10,7 @@ from wfcore.errors import InvalidDefinition, StoreUnavailable
 from wfcore.model.access import Permission
 from wfcore.model.execution import ExecutionStatus, TriggerSource
 from wfcore.model.trigger import Chain, Refusal, Schedule, TriggerState
+from wfcore.model.workflow import Variable
 from wfcore.time import MINUTE, SECOND
 from wfcore.usecases.executions import executions, redriving
 from wfcore.usecases.upkeep import sweeping
@@ -63,6 +64,30 @@ async def test_only_a_completion_sets_a_timer(world: World) -> None:
     await world.finish(lease, "a", error="no")
     assert list(await sweeping.sweep(world.services)) == []
     assert not await runs_of(world, then)
+
+
+async def test_two_chains_follow_other_ends_of_one_workflow(world: World) -> None:
+    """Each end starts the one chain that follows it; two behind one end are refused. CH-6."""
+    ann = await world.account()
+    first = await world.workflow(ann, code("a"), name="first")
+    ends = (ExecutionStatus.FAILED, ExecutionStatus.CANCELLED)
+    chains = (Chain("first", inputs={"of": "well"}), Chain("first", on=ends, inputs={"of": "ill"}))
+    then = await world.workflow(
+        ann, code("b"), name="then", triggers=chains, variables={"of": Variable("of")}
+    )
+    await complete(world, ann, first)
+    await executions.cancel_execution(world.services, ann, await world.start(ann, first))
+    await sweeping.sweep(world.services)
+    ids = [run.id for run in await runs_of(world, then)]
+    started = [await executions.read_execution(world.services, ann, id) for id in ids]
+    assert sorted(str(run.variables["of"]) for run in started) == ["ill", "well"]
+    with pytest.raises(InvalidDefinition, match=r"repeats triggers\[0\]"):
+        await world.workflow(
+            ann,
+            code("b"),
+            name="both",
+            triggers=(Chain("first"), Chain(first, on=(*ends, ExecutionStatus.COMPLETED))),
+        )
 
 
 async def test_a_completion_wakes_the_sweeper_only_where_a_timer_was_set(world: World) -> None:

@@ -32,7 +32,7 @@ from wfcore.rules.definition.values import (
 )
 from wfcore.rules.limits import MAX_DELAY_SECONDS, MAX_RUNS, MAX_RUNS_AT_ONCE, MAX_TRIGGERS
 from wfcore.rules.paths import below
-from wfcore.rules.triggers.identity import identity
+from wfcore.rules.triggers.identity import repeats
 from wfcore.rules.variables import WANTED, fits
 
 TemplatesOf = Callable[[str], Sequence[str]]
@@ -211,14 +211,14 @@ def _kind_of(document: Json, path: str, findings: Findings) -> _TriggerKind | No
 
 def _report_twins(found: Sequence[TriggerSpec | None], path: str, findings: Findings) -> None:
     """
-    Reports two chains behind one workflow, or the same schedule twice: one cause would start the
-    workflow twice.
+    Reports two chains behind one end of one workflow, or the same schedule twice: one cause would
+    start the workflow twice.
     """
-    seen: dict[object, int] = {}
     for at, spec in enumerate(found):
-        if spec is not None and seen.setdefault(identity(spec), at) != at:
-            first = below(path, seen[identity(spec)])
-            findings.add(below(path, at), f"repeats {first}")
+        earlier = ((n, one) for n, one in enumerate(found[:at]) if one is not None and spec)
+        first = next((n for n, one in earlier if spec and repeats(spec, one)), None)
+        if first is not None:
+            findings.add(below(path, at), f"repeats {below(path, first)}")
 
 
 CONCURRENCY = {

@@ -2,7 +2,8 @@
 Triggers: the effect of a new definition on them, and whether a trigger may start its workflow now.
 
 A trigger keeps its identity while it waits for the same workflow, or the same local times. Then it
-keeps its number of runs and its pending timers.
+keeps its number of runs and its pending timers. Of several chains behind one workflow, a chain with
+the same ends as before is the same one.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -62,21 +63,42 @@ def applied(
     A trigger with the same identity as before keeps its number of runs. A trigger that is no longer
     wanted is deleted with its pending timers.
     """
-    known = {_identity(one.spec, one.watches): one for one in stored}
+    left = {one.id: one for one in stored}
+    same = _matched(dict(enumerate(wanted)), left, exactly=True)
+    new = {at: one for at, one in enumerate(wanted) if at not in same}
+    same |= _matched(new, left, exactly=False)
     begun: list[Trigger] = []
     kept: list[Trigger] = []
-    for one in wanted:
-        old = known.pop(_identity(one.spec, one.watches), None)
+    for at, one in enumerate(wanted):
+        old = same.get(at)
         if old is None:
             id = new_id()
             begun.append(Trigger(id, workflow.id, workflow.owner_id, one.spec, now, one.watches))
         elif old.spec != one.spec:
             kept.append(evolve(old, spec=one.spec))
-    return TriggerChange(tuple(begun), tuple(kept), tuple(known.values()))
+    return TriggerChange(tuple(begun), tuple(kept), tuple(left.values()))
 
 
-def _identity(spec: TriggerSpec, watches: str | None) -> tuple[str, ...]:
-    return identity(spec) if watches is None else (watches,)
+def _matched(
+    wanted: Mapping[int, DefinedTrigger], left: dict[str, Trigger], *, exactly: bool
+) -> dict[int, Trigger]:
+    """
+    The stored trigger of each wanted one, which is taken out of *left*. *exactly*: whether a chain
+    must follow the same ends.
+    """
+    found: dict[int, Trigger] = {}
+    for at, one in wanted.items():
+        key = _identity(one.spec, one.watches, exactly)
+        olds = (old for old in left.values() if _identity(old.spec, old.watches, exactly) == key)
+        if old := next(olds, None):
+            found[at] = left.pop(old.id)
+    return found
+
+
+def _identity(spec: TriggerSpec, watches: str | None, exactly: bool) -> tuple[str, ...]:
+    if watches is None:
+        return identity(spec)
+    return (watches, *(sorted(spec.on) if exactly and isinstance(spec, Chain) else ()))
 
 
 def needs_plan(spec: TriggerSpec, plan: Tier) -> bool:

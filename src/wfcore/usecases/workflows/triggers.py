@@ -9,6 +9,7 @@ from attrs import evolve
 
 from wfcore.errors import InvalidInput, NotFound, Problem, Unreadable
 from wfcore.model.access import OPERATOR, Account, Permission, Principal, Share, Unrestricted
+from wfcore.model.execution import ExecutionStatus
 from wfcore.model.page import NEWEST, Page, PageRequest
 from wfcore.model.trigger import (
     Chain,
@@ -57,7 +58,7 @@ async def wanted_triggers(
     """
     problems: list[Problem] = []
     wanted: list[DefinedTrigger] = []
-    behind: dict[str, str] = {}
+    behind: dict[tuple[str, ExecutionStatus], str] = {}
     for at, spec in enumerate(definition.triggers):
         path = below("triggers", at)
         if isinstance(spec, Schedule):
@@ -73,8 +74,10 @@ async def wanted_triggers(
             problems.append(Problem(below(path, "on"), message))
         if watched.owner_id != owner.id:
             problems += unseen_names(definition, services.templates.problems, spec.workflow)
-        if behind.setdefault(watched.id, path) != path:
-            problems.append(Problem(path, f"repeats {behind[watched.id]}"))
+        twins = [behind[watched.id, end] for end in spec.on if (watched.id, end) in behind]
+        if twins:
+            problems.append(Problem(path, f"repeats {twins[0]}"))
+        behind |= {(watched.id, end): path for end in spec.on}
     return wanted, problems
 
 

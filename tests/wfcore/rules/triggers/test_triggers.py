@@ -17,6 +17,7 @@ from wfcore.rules.triggers.chain import (
     keys_of,
     timers_after,
 )
+from wfcore.rules.triggers.identity import repeats
 from wfcore.rules.triggers.trigger import (
     DefinedTrigger,
     applied,
@@ -89,6 +90,22 @@ def test_what_waits_for_the_same_keeps_its_runs(specs, data: st.DataObject) -> N
     assert {(one.id, one.runs) for one in after} == {(one.id, one.runs) for one in stored}
     assert not change.begun  # type: ignore[attr-defined]
     assert not change.gone  # type: ignore[attr-defined]
+
+
+def test_chains_of_other_ends_keep_their_own_runs() -> None:
+    """CH-6, SH-5: of two behind one workflow; one whose ends change is still the one it was."""
+    ends = ExecutionStatus.CANCELLED, ExecutionStatus.FAILED
+    good, bad = Chain("first"), Chain("first", on=(ExecutionStatus.FAILED,))
+    assert not repeats(good, bad)
+    assert repeats(bad, Chain("first", on=ends))
+    stored, _ = apply([good, bad], [])
+    assert len(stored) == 2
+    stored = [evolve(one, runs=at + 1) for at, one in enumerate(stored)]
+    after, _ = apply([bad, evolve(good, delay_seconds=5)], stored)
+    assert {(one.spec.on, one.runs) for one in after} == {(good.on, 1), (bad.on, 2)}
+    wider = Chain("first", on=ends)
+    after, _ = apply([good, wider], stored)
+    assert {(one.spec.on, one.runs) for one in after} == {(good.on, 1), (wider.on, 2)}
 
 
 @given(st.lists(chains(), max_size=3), st.integers(0, 30), st.integers(0, 3))
