@@ -183,6 +183,8 @@ def test_pytest_names_the_mistakes_of_a_file(folder: Path) -> None:
 
 def test_the_examples_are_applied_with_their_tests(wfcore: Call) -> None:
     """A folder holds definitions and scenarios; these are played, and are no definitions."""
+    people = ("ann@example.org", "bob@example.org", "cyd@example.org")
+    assert wfcore("group", "create", "refunds", *people).status == 0  # the group of an example
     said = wfcore("workflow", "apply", str(EXAMPLES), "--owner", "ann@example.org", "--json")
     assert said.status == 0, said.err
     files = {one.name for one in EXAMPLES.glob("*.yaml") if ".test." not in one.name}
