@@ -5,18 +5,20 @@ from typing import TypeVar
 
 from starlette.responses import Response
 
+from adapters_http.browsers import session_token
 from adapters_http.console.hints import followed, versions
 from adapters_http.console.language import _
 from adapters_http.console.operate import operate_page
+from adapters_http.console.passkeys import problem_of
 from adapters_http.console.paths import see_other
 from adapters_http.console.positions import behind, cursor_after
 from adapters_http.handlers.accounts import named_account
 from adapters_http.request import Request
-from wfcore.errors import AccountBlocked, InvalidInput
+from wfcore.errors import AccountBlocked, Forbidden, InvalidInput, NotConfirmed
 from wfcore.model.access import Account, AccountStatus, Tier
 from wfcore.model.page import NEWEST, Page
 from wfcore.rules.auth.access import require_operator
-from wfcore.usecases.accounts import accounts, keys, sessions
+from wfcore.usecases.accounts import accounts, keys, passkeys, sessions
 from wfcore.wire.common import ACCOUNTS
 
 SIZE = 50
@@ -103,6 +105,25 @@ async def end_sessions(request: Request) -> Response:
     """Sign the account out everywhere."""
     account = await named_account(request)
     await sessions.end_sessions(request.services, request.who, account.id, request.origin)
+    return see_other(request, f"/operate/people/{account.id}")
+
+
+async def remove_passkey(request: Request) -> Response:
+    """Remove a passkey that the person has lost; the person is told by mail. SR-5."""
+    account = await named_account(request)
+    try:
+        await passkeys.remove_passkey(
+            request.services,
+            request.who,
+            account.id,
+            request.params["passkey"],
+            request.origin,
+            session_token(request),
+        )
+    except NotConfirmed as refused:
+        return await _one(request, problem_of(refused))
+    except Forbidden as refused:
+        return await _one(request, _(refused.message))
     return see_other(request, f"/operate/people/{account.id}")
 
 

@@ -271,6 +271,8 @@ PAGES: tuple[Route, ...] = (
           "Sign somebody out", body=requests.NoBody),
     _page("POST", "/operate/people/{id}/link", ("people", "make_link"), "A link to sign in",
           body=requests.NoBody),
+    _page("POST", "/operate/people/{id}/passkeys/{passkey}/remove", ("people", "remove_passkey"),
+          "Remove a lost passkey", body=requests.NoBody),
     *_list("/operate/groups", "groups", "Groups of people"),
     _page("POST", "/operate/groups", ("groups", "create"), "Create a group", body=GroupForm),
     _page("GET", "/operate/group/{name}", ("groups", "show_one"), "A group"),

@@ -130,5 +130,6 @@ REASONS = (
     N_("it needs an account with a passkey; sign in"),
     N_("sign in again first: the last sign-in was over five minutes ago"),
     N_("Who started the execution may not approve it; another approver must"),
+    N_("An operator's is removed on the host: wfcore passkey remove"),
 )
-"""The messages of the rules about people who may not decide; listed here for translation."""
+"""The messages of rules about what people may not do; listed here for translation."""

@@ -5,6 +5,7 @@ from html import unescape
 
 import httpx
 import pytest
+from attrs import evolve
 
 from adapters_http.app import HttpConfig
 from adapters_http.config import HealthCheck
@@ -12,6 +13,7 @@ from adapters_http.console.operate import FOR_OPERATORS, TABS
 from tests.support.http_world import bearer
 from wfcore.model.access import OPERATOR, Account, Scope, Tier
 from wfcore.model.execution import Usage
+from wfcore.model.passkey import Passkey
 from wfcore.model.trigger import Schedule
 from wfcore.model.workflow import AiStep, ApprovalStep, Definition
 from wfcore.ports.runtime import StepEnd
@@ -353,6 +355,40 @@ def test_an_operator_changes_an_account(site: Site):
     own = olga.post(f"/operate/people/{me.id}", plan="FREE", status="LOCKED")
     assert (own.status_code, "own account" in own.text) == (400, True)
     assert olga.get("/operate/people?q=ann@example.org").headers["location"] == path
+
+
+def test_an_operator_removes_a_lost_passkey(site: Site):
+    """Listed with name and host; another operator's is removed on the host alone. SR-5, AC-10."""
+    _, olga = operator(site)
+    password = "correct horse battery staple"
+    made = accounts.create_account(
+        site.world.services, "otto@example.org", password=password, operator=True
+    )
+    other = site.do(made)
+    for account in (site.world.ann, other):
+        site.do(give_passkey(site, account.id))
+    path = f"/operate/people/{site.world.ann.id}"
+    assert "blue key flows.example.org" in text_of(olga.get(path))
+    remove = f"{path}/passkeys/cred_1/remove"
+    assert Reader(site).post(remove).status_code == 404
+    assert olga.post(remove).headers["location"] == path
+    assert "blue key" not in text_of(olga.get(path))
+    assert olga.post(remove).status_code == 404
+    refused = olga.post(f"/operate/people/{other.id}/passkeys/cred_1/remove")
+    assert (refused.status_code, "on the host" in text_of(refused)) == (400, True)
+    assert "blue key" in text_of(refused)
+    entries = site.do(read_audit(site.world.services, EpochMs(0), None, 100))
+    removed = [one for one in entries if one.event == "passkey.remove"]
+    assert [(one.outcome.value, one.target) for one in removed] == [("allowed", site.world.ann.id)]
+
+
+async def give_passkey(site: Site, account_id: str) -> None:
+    """A passkey of an account, as it is stored."""
+    async with site.world.services.store.unit() as unit:
+        account = await unit.get(Account, account_id)
+        made = Passkey("cred_1", "blue key", "MF", -7, "flows.example.org", EpochMs(1))
+        unit.put(evolve(account, passkeys=(made,)))
+        await unit.commit()
 
 
 def test_health_is_what_the_server_counts_and_checked(tmp_path):

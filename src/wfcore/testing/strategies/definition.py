@@ -17,6 +17,7 @@ from wfcore.model.work import SCRIPTS
 from wfcore.model.workflow import (
     AiStep,
     ApprovalStep,
+    Assurance,
     Branch,
     Case,
     ChildStep,
@@ -252,6 +253,7 @@ def approval_steps(draw: st.DrawFn, name: str, scene: Scene) -> ApprovalStep:
         allow_self_approval=draw(st.booleans()),
         reminders=tuple(draw(reminders) if timeout > 1 else ()),
         links=draw(st.sampled_from(Links)),
+        assurance=draw(st.sampled_from(Assurance)),
         notify=draw(st.none() | CHANNELS),
         when=draw(scene.conditions()),
         continue_on_error=draw(st.booleans()),

@@ -199,6 +199,7 @@ def _approval(step: ApprovalStep) -> dict[str, Json]:
         "allowSelfApproval": step.allow_self_approval,
         "reminders": [*step.reminders],
         "links": step.links.value,
+        "assurance": step.assurance.value,
         **({"notify": [*step.notify]} if step.notify is not None else {}),
     }
 

@@ -7,16 +7,17 @@ from attrs import evolve, frozen
 from wfcore.errors import (
     AccountBlocked,
     AuthReason,
+    Forbidden,
     InvalidInput,
     NotConfirmed,
     NotFound,
     Unauthenticated,
 )
-from wfcore.model.access import Account, Caller, Principal, Session, Unrestricted
+from wfcore.model.access import OPERATOR, Account, Caller, Principal, Session, Unrestricted
 from wfcore.model.json import JsonObject
 from wfcore.model.passkey import Assertion, Passkey, Registration, RelyingParty
 from wfcore.ports.store import Unit
-from wfcore.rules.auth.access import require_active
+from wfcore.rules.auth.access import person, require_active, require_operator
 from wfcore.rules.auth.passkeys import (
     Nonce,
     NonceUse,
@@ -161,16 +162,21 @@ async def remove_passkey(
     session: str | None = None,
 ) -> None:
     """
-    Remove a passkey: by its person *who*, with the token *session* of the cookie, or by an operator
-    for a person who has lost it. Receipts stay valid. SR-5.
+    Remove a passkey: by its person, or by an operator for a person who has lost it. *session*: the
+    token of the cookie of *who*. Receipts stay valid. SR-5.
 
-    Raises `NotFound`; `NotConfirmed` for a person whose sign-in was over five minutes ago, because
+    Raises `NotFound`; `Forbidden` for the passkey of another operator, which is removed on the
+    server's host alone (AC-10); `NotConfirmed` for a sign-in that was over five minutes ago, because
     without the last passkey a password signs in alone.
     """
     async with services.store.unit() as unit:
         if isinstance(who, Principal):
             await _require_recent(services, unit, session)
         before = await _account(unit, account_id)
+        if who is not OPERATOR and who.account.id != account_id:
+            require_operator(who)
+            if person(before, frozenset(), services.policy.operators).operator:
+                raise Forbidden("An operator's is removed on the host: wfcore passkey remove")
         passkey = passkey_of(before, id)
         account = without_passkey(before, id)
         await _change(services, unit, account, "remove", passkey, origin, who)
