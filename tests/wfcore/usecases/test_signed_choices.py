@@ -6,11 +6,13 @@ import subprocess
 import sys
 from io import BytesIO
 from pathlib import Path
+from typing import Any
 
 import pytest
 from attrs import evolve
 
-from wfcore.errors import Forbidden, NotFound
+from adapters_store.files import LocalFiles
+from wfcore.errors import Forbidden, NotFound, StoreUnavailable
 from wfcore.model.access import OPERATOR
 from wfcore.model.approval import Approval, ApprovalStatus
 from wfcore.model.notice import NoticeKind
@@ -23,6 +25,7 @@ from wfcore.model.workflow import (
     OnRevise,
     Stage,
 )
+from wfcore.ports.files import StoredFile
 from wfcore.ports.runtime import LeftFile
 from wfcore.rules.approval.agreement import items_hash
 from wfcore.rules.approval.machine import Approve, Reject, Revise, receipts_of
@@ -78,6 +81,25 @@ async def test_each_receipt_is_an_artifact(signing: World, tmp_path: Path) -> No
         copy = tmp_path / file.name
         copy.write_bytes(content)
         assert verdict(copy, rows) == f"fits: signed by {receipt.statement['accountId']}"
+
+
+class Unavailable(LocalFiles):
+    """Files of which none can be stored."""
+
+    async def store(self, *about: Any, **more: Any) -> StoredFile:
+        raise StoreUnavailable("no room")
+
+
+async def test_no_release_is_without_its_file(signing: World) -> None:
+    """While files cannot be stored nothing is decided; the person confirms again. SR-2."""
+    ann = await signed_in(signing, "ann")
+    approval = await opened(signing, ann.who)
+    services = evolve(signing.services, files=Unavailable(signing.services.files.root))
+    with pytest.raises(StoreUnavailable):
+        await evolve(ann, world=evolve(signing, services=services)).approve(deed(approval))
+    assert (await now(signing, approval)).status is ApprovalStatus.PENDING
+    assert await list_artifacts(signing.services, ann.who, approval.execution_id) == []
+    assert is_signed_by(await ann.approve(deed(approval)), ann)
 
 
 async def test_a_rejection_leaves_no_file(signing: World) -> None:

@@ -165,9 +165,9 @@ async def remove_passkey(
     Remove a passkey: by its person, or by an operator for a person who has lost it. *session*: the
     token of the cookie of *who*. Receipts stay valid. SR-5.
 
-    Raises `NotFound`; `Forbidden` for the passkey of another operator, which is removed on the
-    server's host alone (AC-10); `NotConfirmed` for a sign-in that was over five minutes ago, because
-    without the last passkey a password signs in alone.
+    Raises `NotFound`; `Forbidden` for another operator's, which is removed on the host alone
+    (AC-10); `NotConfirmed` for a sign-in that was over five minutes ago, because without the last
+    passkey a password signs in alone.
     """
     async with services.store.unit() as unit:
         if isinstance(who, Principal):
