@@ -17,7 +17,7 @@ from wfcore.model.passkey import Passkey
 from wfcore.model.trigger import Schedule
 from wfcore.model.workflow import AiStep, ApprovalStep, Definition
 from wfcore.ports.runtime import StepEnd
-from wfcore.time import DAY, EpochMs
+from wfcore.time import DAY, MINUTE, EpochMs
 from wfcore.usecases.accounts import accounts, keys
 from wfcore.usecases.audit.auditing import read_audit
 from wfcore.usecases.upkeep.retention import run_upkeep
@@ -378,6 +378,10 @@ def test_an_operator_removes_a_lost_passkey(site: Site):
     assert (refused.status_code, "on the host" in text_of(refused)) == (400, True)
     assert "blue key" in text_of(refused)
     entries = site.do(read_audit(site.world.services, EpochMs(0), None, 100))
+    site.do(give_passkey(site, site.world.ann.id))
+    site.world.clock.advance(5 * MINUTE)
+    late = olga.post(remove)
+    assert (late.status_code, "sign in again first" in text_of(late)) == (400, True)
     removed = [one for one in entries if one.event == "passkey.remove"]
     assert [(one.outcome.value, one.target) for one in removed] == [("allowed", site.world.ann.id)]
 
