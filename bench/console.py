@@ -147,10 +147,12 @@ def pages(found: Filled) -> Iterator[tuple[str, str]]:
     yield "a workflow", f"/workflows/{found.workflow_id}"
     yield "an execution that ended", f"/executions/{found.done}"
     yield "an execution that waits", f"/executions/{found.waiting}"
+    yield "overview", "/overview"
     for view in Tab:
         yield f"inbox, {view}", f"/inbox?view={view}"
         for name, text in (("each", "look"), ("none", "zzzzzz")):
             yield f"inbox, {view}, a text that {name} has", f"/inbox?view={view}&q={text}"
+    yield "a search that finds nothing", "/search?q=zzzzzz"
     yield f"inbox, {ROWS:,} rows each", f"/inbox?workflow={found.large}"
 
 

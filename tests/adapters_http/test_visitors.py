@@ -198,6 +198,7 @@ def test_every_route_by_session_says_what_a_visitor_needs() -> None:
         "GET /",
         "GET /more",
         "GET /start",
+        "GET /search",
         "POST /start/hide",
         "GET /operate",
         "GET /operate/keys",

@@ -1,6 +1,7 @@
 """Exact totals without counting: whatever is written or deleted, they are what a count says."""
 
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterator, Mapping
 from contextlib import closing
 from itertools import pairwise
 from pathlib import Path
@@ -11,13 +12,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from adapters_store.sql.execution_queries import execution_page
+from adapters_store.sql.record_queries import activity_of
 from adapters_store.sqlite import migrate, tallies
 from adapters_store.sqlite.connection import Connection, connect
 from adapters_store.sqlite.execution_queries import total_of
 from adapters_store.sqlite.tallies import ALL_TIME, covering, tally
 from wfcore.model.execution import ExecutionStatus, TriggerSource
 from wfcore.model.page import PageRequest
-from wfcore.ports.records import ExecutionFilter
+from wfcore.ports.records import HOURS, ExecutionFilter
 from wfcore.testing.builders import NOW
 from wfcore.time import DAY, HOUR, EpochMs
 
@@ -102,6 +104,61 @@ def test_a_total_by_tallies_is_the_count(
         assert not database.execute("SELECT 1 FROM execution_tallies WHERE count < 1").fetchone()
     finally:
         database.execute("ROLLBACK")
+
+
+def hours_of(database: Connection, me: str | None, *, tallied: bool) -> Mapping[Any, int]:
+    """The ended executions of each workflow and hour of the last day, by how they ended."""
+    since = EpochMs(NOW // HOUR * HOUR - (HOURS - 1) * HOUR)
+    asked = activity_of(WORKFLOWS, me, since, tallies.HOURS if tallied else None)
+    found = Counter[Any]()
+    for workflow, what, hour, end, count in database.execute(asked.sql, asked.values):
+        if what == "hour":
+            found[workflow, hour, end] += count
+    return +found
+
+
+@given(first, moves, st.lists(changes, max_size=12), st.none() | st.sampled_from(OWNERS))
+def test_the_hours_of_a_workflow_by_tallies_are_the_counts(
+    database: Connection,
+    stored: list[tuple[int, Any]],
+    move: tuple[str, int, Any],
+    made: list[tuple[str, int, Any]],
+    me: str | None,
+) -> None:
+    """In any order of starts, ends, deletions and moves of the mark, for any reader."""
+    database.execute("BEGIN")
+    try:
+        for number, id in enumerate(WORKFLOWS):
+            values = (id, OWNERS[number], id)
+            database.execute("INSERT INTO workflows VALUES (?, ?, ?, 1, 1, '{}')", values)
+        for one in (*(("insert", *row) for row in stored), move, *made):
+            make(database, *one)
+        by_tallies = hours_of(database, me, tallied=True)
+        assert by_tallies == hours_of(database, me, tallied=False)
+    finally:
+        database.execute("ROLLBACK")
+
+
+def test_the_hours_of_a_workflow_cost_the_same_however_many_have_ended(
+    database: Connection,
+) -> None:
+    """Ended executions behind the mark are not counted one by one."""
+    taken = []
+    for many in (10, 2_000):
+        database.execute("BEGIN")
+        try:
+            database.execute("INSERT INTO workflows VALUES ('wf_1', 'acc_1', 'a', 1, 1, '{}')")
+            for id in range(many):
+                row = (f"e{id}", "COMPLETED", NOW - HOUR, "acc_1", "wf_1", "open_api")
+                database.execute(INSERT, row)
+            tally(database.cursor(), EpochMs(NOW), many + 1)
+            steps = [0]
+            database.set_progress_handler(lambda steps=steps: steps.append(1), 10)
+            assert sum(hours_of(database, "acc_1", tallied=True).values()) == many
+            taken.append(len(steps))
+        finally:
+            database.execute("ROLLBACK")
+    assert taken[1] <= taken[0] + 10, taken
 
 
 @given(st.none() | instants, st.none() | instants)

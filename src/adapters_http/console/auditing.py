@@ -5,6 +5,7 @@ from urllib.parse import urlencode
 
 from starlette.responses import Response
 
+from adapters_http.console.audit_sentences import sentence
 from adapters_http.console.formats import iso
 from adapters_http.console.headers import page_headers
 from adapters_http.console.hints import hints
@@ -15,6 +16,7 @@ from adapters_http.request import Request
 from wfcore.model.event import AuditEntry, AuditOutcome
 from wfcore.model.json import Json
 from wfcore.usecases.audit.auditing import AuditFilter, AuditMatches, newest_audited, search_audit
+from wfcore.usecases.audit.names import names_in
 
 SIZE, IN_A_FILE = 50, 5_000
 FILTERS = ("event", "outcome", "account", "key", "target", "from", "to")
@@ -27,10 +29,13 @@ async def show(request: Request) -> Response:
     found = await _found(request, filters, SIZE)
     whose = {"of": "mine"} if only_mine(request) else {}
     query = urlencode({**whose, **{name: text for name, text in filters.items() if text}})
+    names = await names_in(request.services, [entry for _, entry in found.entries])
+    operator = request.who.operator
     return operate_page(
         request,
         "audit",
         entries=found.entries,
+        sentence=lambda entry: sentence(entry, names, request.base_path, operator),
         next=found.next,
         looked_at=found.looked_at,
         later=bool(request.query("before")),

@@ -286,6 +286,21 @@ class PersonForm:
 
 
 @frozen
+class InviteForm:
+    """An invitation of a person. `groups`: one field for each group to join, by number."""
+
+    email: str
+    groups: JsonObject | None = None
+
+
+@frozen
+class ChannelForm:
+    """A test notice to the operator, over `channel`."""
+
+    channel: str
+
+
+@frozen
 class GroupForm:
     """A new group. `members`: emails or ids of accounts, separated by commas or blanks."""
 

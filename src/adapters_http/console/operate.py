@@ -1,5 +1,5 @@
 """
-The frame of the pages below `/operate`, and the pages of usage and health.
+The frame of the pages below `/operate`, and the page of usage.
 
 An owner sees the records of the account, an operator all records. For other readers, pages for
 operators do not exist (AC-7). The pages call the same use cases as the API.
@@ -14,7 +14,6 @@ from starlette.responses import Response
 from adapters_http.console.paths import see_other
 from adapters_http.console.places import FOR_OPERATORS, TABS
 from adapters_http.console.rendering import page
-from adapters_http.handlers.operating import read_health
 from adapters_http.request import Request
 from wfcore.model.access import Principal
 from wfcore.usecases.accounts.usage import read_usage
@@ -67,9 +66,3 @@ async def home(request: Request) -> Response:
 async def show_usage(request: Request) -> Response:
     """The use of quotas against the plan, and the cost of models."""
     return operate_page(request, "usage", usage=await read_usage(request.services, request.who))
-
-
-async def show_health(request: Request) -> Response:
-    """The figures of `/metrics`, the checks of the server, and the number of failed notices."""
-    found = await read_health(request)
-    return operate_page(request, "health", health=found)

@@ -1,11 +1,12 @@
 """The overview: figures of the last hours, what fails, who is waited for, what comes next."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from math import ceil
 
 from attrs import frozen
 from starlette.responses import Response
 
+from adapters_http.console.health import capacity
 from adapters_http.console.hints import followed
 from adapters_http.console.rendering import page
 from adapters_http.request import Request
@@ -87,8 +88,15 @@ async def show(request: Request) -> Response:
         fires=found.fires[:_SHOWN],
         costs=found.costs[:_SHOWN],
         spent=sum(cost for _, cost in found.costs),
+        capacity=[*capacity(await _gauges(request))],
         follows=_seen(found),
     )
+
+
+async def _gauges(request: Request) -> Mapping[str, float]:
+    """The gauges of the server, for operators alone. AC-7."""
+    gauges = request.context.config.gauges
+    return await gauges() if gauges is not None and request.who.operator else {}
 
 
 def _seen(found: Overview) -> object:

@@ -6,6 +6,7 @@ from typing import TypeVar
 from starlette.responses import Response
 
 from adapters_http.browsers import session_token
+from adapters_http.console.forms import InviteForm
 from adapters_http.console.hints import followed, versions
 from adapters_http.console.language import _
 from adapters_http.console.operate import operate_page
@@ -14,11 +15,19 @@ from adapters_http.console.paths import see_other
 from adapters_http.console.positions import behind, cursor_after
 from adapters_http.handlers.accounts import named_account
 from adapters_http.request import Request
-from wfcore.errors import AccountBlocked, Forbidden, InvalidInput, NotConfirmed
+from wfcore.errors import (
+    AccountBlocked,
+    AccountExists,
+    Conflict,
+    Forbidden,
+    InvalidInput,
+    NotConfirmed,
+)
 from wfcore.model.access import Account, AccountStatus, Tier
 from wfcore.model.page import NEWEST, Page
 from wfcore.rules.auth.access import require_operator
-from wfcore.usecases.accounts import accounts, keys, passkeys, sessions
+from wfcore.usecases import inviting
+from wfcore.usecases.accounts import accounts, groups, keys, passkeys, sessions
 from wfcore.wire.common import ACCOUNTS
 
 SIZE = 50
@@ -31,11 +40,86 @@ async def show(request: Request) -> Response:
     if text:
         found = await accounts.find_account(request.services, text)
         return see_other(request, f"/operate/people/{found.id}")
-    page = await _people(request)
-    later, next = bool(request.query("after")), cursor_after(ACCOUNTS, page.next)
+    return await _list(request)
+
+
+async def _list(
+    request: Request,
+    problem: str | None = None,
+    form: InviteForm | None = None,
+    invited: Account | None = None,
+    link: str | None = None,
+) -> Response:
+    """The page. *invited*: a person who was just invited, with the *link* if it is not mailed."""
+    page, services = await _people(request), request.services
+    members = await groups.list_groups(services)
     return operate_page(
-        request, "people", rows=page.rows, next=next, later=later, follows=versions(page.rows)
+        request,
+        "people",
+        400 if problem else 200,
+        rows=page.rows,
+        groups_of=lambda one: [name for name, all in members.items() if one.email in all],
+        groups=sorted(members),
+        seen=await sessions.last_seen(services, [one.id for one in page.rows]),
+        next=cursor_after(ACCOUNTS, page.next),
+        later=bool(request.query("after")),
+        form=form or InviteForm(""),
+        invited=invited,
+        link=link,
+        mails=request.context.config.mail is not None,
+        problem=problem,
+        follows=versions(page.rows),
     )
+
+
+async def invite(request: Request) -> Response:
+    """Invite a person. AC-12."""
+    require_operator(request.who)
+    form, services = request.body, request.services
+    assert isinstance(form, InviteForm)
+    names = [str(name) for name in (form.groups or {}).values()]
+    try:
+        account = await inviting.invite(services, request.who, form.email, names, request.origin)
+    except (AccountExists, InvalidInput) as wrong:
+        return await _list(request, str(wrong), form)
+    return await _send(request, account)
+
+
+async def _send(request: Request, account: Account) -> Response:
+    """Mail the link of an invitation; without mail, the page shows the link once."""
+    services, mail, lasts = request.services, request.context.config.mail, inviting.INVITATION
+    if mail is not None:
+        request.context.background.begin(
+            sessions.mail_login_link(
+                services, mail, account.email, request.origin, lasts, request.who
+            )
+        )
+        return await _list(request, invited=account)
+    token = await sessions.issue_login_link(
+        services, request.who, account.id, request.origin, lasts
+    )
+    return await _list(request, invited=account, link=f"{request.base_url}/in/{token}")
+
+
+async def invite_again(request: Request) -> Response:
+    """Send an invitation again; its earlier links end."""
+    account = await named_account(request)
+    try:
+        return await _send(request, await inviting.renew_invitation(request.services, account.id))
+    except (AccountBlocked, Conflict) as refusal:
+        return await _list(request, str(refusal))
+
+
+async def withdraw(request: Request) -> Response:
+    """Delete the account of an invitation."""
+    account = await named_account(request)
+    try:
+        await inviting.withdraw_invitation(
+            request.services, request.who, account.id, request.origin
+        )
+    except Conflict as refusal:
+        return await _list(request, refusal.message)
+    return see_other(request, "/operate/people")
 
 
 async def _people(request: Request) -> Page[Account]:

@@ -11,12 +11,14 @@ from typing import Any
 
 from adapters_http.console.forms import (
     ActForm,
+    ChannelForm,
     ConditionsForm,
     DecisionForm,
     DecisionsForm,
     DelegateForm,
     EditForm,
     GroupForm,
+    InviteForm,
     KeyForm,
     LinkForm,
     MembersForm,
@@ -159,6 +161,9 @@ PAGES: tuple[Route, ...] = (
     _page("GET", "/static/{hash}/{name}", ("static_files", "send"), "Styles and scripts",
           auth=Auth.OPEN, media="text/css"),
 
+    _page("GET", "/search", ("finding", "show"), "Search everything",
+          visitors="it finds what the reader's rights show"),
+
     *_list("/overview", "overview", "What happened lately", scope=Scope.EXECUTION_READ),
 
     # Executions
@@ -264,6 +269,11 @@ PAGES: tuple[Route, ...] = (
     _page("POST", "/operate/secrets/{name}/delete", ("secrets", "delete"), "Delete a secret",
           body=requests.NoBody),
     *_list("/operate/people", "people", "People"),
+    _page("POST", "/operate/people", ("people", "invite"), "Invite a person", body=InviteForm),
+    _page("POST", "/operate/people/{id}/invite", ("people", "invite_again"), "Invite again",
+          body=requests.NoBody),
+    _page("POST", "/operate/people/{id}/withdraw", ("people", "withdraw"),
+          "Withdraw an invitation", body=requests.NoBody),
     _page("GET", "/operate/people/{id}", ("people", "show_one"), "Somebody"),
     _page("POST", "/operate/people/{id}", ("people", "change"), "Change plan and status",
           body=PersonForm),
@@ -281,9 +291,11 @@ PAGES: tuple[Route, ...] = (
     _page("POST", "/operate/group/{name}/delete", ("groups", "delete"), "Delete a group",
           body=NameForm),
     *_list("/operate/notices", "notices", "Notices"),
+    _page("POST", "/operate/notices", ("notices", "send_test"), "Send a test to me",
+          body=ChannelForm),
     _page("POST", "/operate/notices/{id}/retry", ("notices", "retry"), "Try again",
           body=requests.NoBody),
-    _page("GET", "/operate/health", ("operate", "show_health"), "Health"),
+    _page("GET", "/operate/health", ("health", "show"), "Health"),
 
     # Approvals
     *_list("/inbox", "inbox", "What waits for a decision", scope=Scope.APPROVAL_RESPOND),

@@ -4,11 +4,11 @@ for nodes.
 """
 # ruff: noqa: S608 - only constant text of this package is put together
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Collection, Mapping, Sequence
-from typing import TypeVar
+from typing import ClassVar, TypeVar
 
-from attrs import define
+from attrs import define, frozen
 
 from adapters_store.sql.cells import Cells, Row, text_of, value_of
 from adapters_store.sql.kinds import (
@@ -112,6 +112,20 @@ class Sessions:
         return await self.unit.records(SESSIONS, found, account_id=account_id)
 
 
+@frozen
+class CountedHours:
+    """
+    The counts that a database keeps of the ended executions of each hour, as SQL for `activity_of`.
+    `mark`: the instant from which on executions are not counted yet. `rows`: `parts` SELECTs of
+    counts, each with the values `since`, `since`, the end of the hours, and those of `own`, the
+    condition on what an account sees of the table `r`.
+    """
+
+    mark: str
+    rows: str
+    parts: int
+
+
 @define(eq=False)
 class Workflows:
     unit: SqlUnitOfWork
@@ -130,29 +144,36 @@ class Workflows:
         found = WORKFLOW_PAGES.page("1 = 1", (), page)
         return await self.unit.page(WORKFLOWS.table, WORKFLOWS.decode, found, page)
 
+    hours: ClassVar[CountedHours | None] = None
+    """The counts of hours that the database keeps; None: executions are counted."""
+
     async def activity(
         self, ids: Collection[str], account_id: str | None, since: EpochMs
     ) -> Mapping[str, Activity]:
         found = defaultdict(list)
-        for row in await self.unit.rows(activity_of(ids, account_id, since)):
+        hours = None if since % HOUR else self.hours
+        for row in await self.unit.rows(activity_of(ids, account_id, since, hours)):
             found[row[0]].append(row)
         return {id: _activity(rows) for id, rows in found.items()}
 
 
-def activity_of(ids: Collection[str], me: str | None, since: EpochMs) -> Query:
+def activity_of(
+    ids: Collection[str], me: str | None, since: EpochMs, hours: CountedHours | None = None
+) -> Query:
     """
     The query for rows `(workflow, what, text, status, number)`: for each workflow one row for
     itself, its last execution, each hour and kind of end, its open approvals, its next timer, and
-    its costs. All values are found in indexes. Each hour is counted as a range of an index:
-    grouping a day would sort it.
+    its costs; with *hours* several rows for an hour, to be added up. All values are found in
+    indexes. Each hour is counted as a range of an index: grouping a day would sort it.
     """
     own = "1 = 1" if me is None else "(w.owner_id = ? OR {0}.owner_id = ?)"
     who = () if me is None else (me, me)
     hour = f"CAST(? AS BIGINT) + h.n * {HOUR}"
+    begin = hour if hours is None else f"max({hour}, {hours.mark})"
     counts = " ".join(
         f"""UNION ALL SELECT w.id, 'hour', CAST(h.n AS TEXT), '{end}', (SELECT count(*)
             FROM executions r WHERE r.workflow_id = w.id AND {within} AND {own.format("r")}
-            AND r.accepted_at >= {hour} AND r.accepted_at < {hour} + {HOUR}) FROM w CROSS JOIN h"""
+            AND r.accepted_at >= {begin} AND r.accepted_at < {hour} + {HOUR}) FROM w CROSS JOIN h"""
         for end, within in _ENDS.items()
     )
     sql = f"""WITH w AS (SELECT id, owner_id FROM workflows
@@ -163,7 +184,7 @@ def activity_of(ids: Collection[str], me: str | None, since: EpochMs) -> Query:
             JOIN executions r ON r.id = (SELECT e.id FROM executions e
                 WHERE e.workflow_id = w.id AND {own.format("e")}
                 ORDER BY e.accepted_at DESC, e.id DESC LIMIT 1)
-        {counts}
+        {counts} {"" if hours is None else hours.rows.format(own=own.format("r"))}
         UNION ALL SELECT w.id, 'waiting', '', '', (SELECT count(*) FROM approvals a
             WHERE a.workflow_id = w.id AND a.status = 'PENDING' AND {own.format("a")}) FROM w
         UNION ALL SELECT w.id, 'next', '', '', min(m.due_at) FROM w
@@ -174,7 +195,8 @@ def activity_of(ids: Collection[str], me: str | None, since: EpochMs) -> Query:
             AND r.accepted_at >= ? AND r.accepted_at < ?), '', 0 FROM w"""
     counted = (*who, since, since) * len(_ENDS)
     until = since + HOURS * HOUR
-    values = (*who, *counted, *who, *who, until - WEEK, until)
+    kept = () if hours is None else (since, since, until, *who) * hours.parts
+    values = (*who, *counted, *kept, *who, *who, until - WEEK, until)
     return query(sql, text_of(list(ids)), *values)
 
 
@@ -204,7 +226,10 @@ a price: all three in one reading.
 
 
 def _activity(rows: Sequence[Row]) -> Activity:
-    counts = {(int(text), end): n for _, what, text, end, n in rows if what == "hour"}
+    counts = Counter[tuple[int, str]]()
+    for _, what, text, end, n in rows:
+        if what == "hour":
+            counts[int(text), end] += n
     found = {what: row for _, what, *row in rows if what != "hour"}
     last, status, at = found.get("last", (None, None, None))
     high, low, unpriced = map(int, found["cost"][0].split())

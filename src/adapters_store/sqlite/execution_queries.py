@@ -1,4 +1,4 @@
-"""The queries of executions whose SQL is only for SQLite."""
+"""The queries of executions and workflows whose SQL is only for SQLite."""
 
 from collections.abc import Collection, Sequence
 from typing import Any
@@ -8,6 +8,7 @@ from attrs import define, evolve
 from adapters_store.sql.cells import text_of
 from adapters_store.sql.execution_queries import Executions, conditions, excludes_ended
 from adapters_store.sql.queries import query
+from adapters_store.sql.record_queries import Workflows
 from adapters_store.sqlite import tallies
 from adapters_store.sqlite.unit_of_work import SqliteUnitOfWork
 from wfcore.model.execution import Execution
@@ -30,6 +31,11 @@ def total_of(where: ExecutionFilter) -> tuple[str, Sequence[Any]] | None:
         return None
     any_time = evolve(where, since=None, until=None)
     return tallies.total(where, conditions(any_time, where.statuses))
+
+
+@define(eq=False)
+class SqliteWorkflows(Workflows):
+    hours = tallies.HOURS
 
 
 @define(eq=False)

@@ -25,6 +25,7 @@ from collections.abc import Sequence
 from typing import Any, TypeAlias
 
 from adapters_store.sql.queries import Where
+from adapters_store.sql.record_queries import CountedHours
 from adapters_store.sqlite.connection import Cursor
 from wfcore.ports.records import ExecutionFilter
 from wfcore.rules.execution.machine import EXECUTION
@@ -35,6 +36,22 @@ LAG = MINUTE
 ENDED = "r.status IN ('COMPLETED', 'FAILED', 'CANCELLED')"
 UNFINISHED = "r.status NOT IN ('COMPLETED', 'FAILED', 'CANCELLED')"
 MARK = "(SELECT before FROM tally_mark)"
+
+_IN_AN_HOUR = f"""SELECT w.id, 'hour', CAST((r.begins - ?) / {HOUR} AS TEXT),
+    CASE r.status WHEN 'FAILED' THEN 'failed' ELSE 'ended' END, sum(r.count)"""
+_OF_HOURS = "r.begins >= ? AND r.begins < ? AND {own} GROUP BY 1, 3, 4"
+HOURS = CountedHours(
+    MARK,
+    f"""UNION ALL {_IN_AN_HOUR} FROM w CROSS JOIN execution_tallies r
+        WHERE r.span = {HOUR} AND r.workflow_id = w.id AND {_OF_HOURS}
+    UNION ALL {_IN_AN_HOUR} FROM (
+            SELECT workflow_id, owner_id, accepted_at / {HOUR} * {HOUR} AS begins, status,
+                sum(count) AS count
+            FROM tally_notes GROUP BY 1, 2, 3, 4) r
+        CROSS JOIN w ON w.id = r.workflow_id WHERE {_OF_HOURS}""",
+    2,
+)
+"""The tallies and notes of hours, for the activity of workflows."""
 
 Span: TypeAlias = tuple[int, int, int]
 """The length of tallies, the begin of the first tally, and the end of the last tally."""

@@ -3,7 +3,7 @@
 from adapters_store.sql.statement import Values
 from adapters_store.sql.unit import SqlUnit
 from adapters_store.sqlite.audit import ADD_AUDIT, SqliteAudit
-from adapters_store.sqlite.execution_queries import SqliteExecutions
+from adapters_store.sqlite.execution_queries import SqliteExecutions, SqliteWorkflows
 from adapters_store.sqlite.unit_of_work import SqliteUnitOfWork
 from wfcore.model.execution import Execution
 from wfcore.ports.store import queries
@@ -20,6 +20,7 @@ class SqliteUnit(SqlUnit):
     _unit: SqliteUnitOfWork
 
     executions = queries(SqliteExecutions)
+    workflows = queries(SqliteWorkflows)
     audit = queries(SqliteAudit)
 
     def append_audit(self, text: str, record: str | None) -> None:

@@ -102,7 +102,8 @@ class Account:
     account's workflows, whatever the definition says. NT-8. `passkeys`: in the order of their
     registration. `passkey_required`: whether a password signs in only together with a passkey.
     `spent_nonces`: those of the last minutes. SR-3, SR-5. `views`: the lists of executions that the
-    person named, in the order of their names.
+    person named, in the order of their names. `invited_at`: the instant of an invitation, until the
+    person signs in for the first time. AC-12.
     """
 
     id: str
@@ -120,6 +121,7 @@ class Account:
     passkey_required: bool = False
     spent_nonces: tuple[SpentNonce, ...] = ()
     views: tuple[SavedView, ...] = ()
+    invited_at: EpochMs | None = None
     version: int = 0
 
 

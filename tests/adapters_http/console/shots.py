@@ -70,6 +70,23 @@ def first_visit(site: Site, page: Page) -> None:
     page.goto(f"{site.url}/start")
 
 
+def search(site: Site, page: Page) -> None:
+    """The page of the search, and what it finds for a letter."""
+    _with_flows(site)
+    enter(site, page)
+    page.goto(f"{site.url}/search?q=r")
+
+
+def finder(site: Site, page: Page) -> None:
+    """The search by keyboard, over the overview."""
+    _with_flows(site)
+    enter(site, page)
+    page.goto(f"{site.url}/overview")
+    page.keyboard.press("Control+k")
+    page.keyboard.type("in")
+    page.get_by_role("link", name="Invoices", exact=True).wait_for()
+
+
 def empty(site: Site, page: Page) -> None:
     enter(site, page)
 
@@ -311,6 +328,8 @@ SCENES: tuple[Scene, ...] = (
         sign_in,
         link,
         first_visit,
+        search,
+        finder,
         error,
         empty,
         inbox,

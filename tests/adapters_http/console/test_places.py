@@ -2,7 +2,10 @@
 
 import re
 from itertools import pairwise
+from pathlib import Path
 
+from adapters_http.app import HttpConfig
+from adapters_http.console.health import QUEUE
 from adapters_http.console.history import said
 from adapters_http.console.log import coloured
 from adapters_http.console.overview import nice_step
@@ -17,7 +20,7 @@ from wfcore.usecases.accounts import accounts
 from .approval_case import Case, both
 from .conftest import Site
 from .execution_case import FAILED, Runs
-from .test_executions import Reader
+from .test_executions import Reader, text_of
 
 
 def _places(html: str) -> list[str]:
@@ -55,6 +58,27 @@ def test_the_overview_names_what_fails_and_who_is_waited_for(site: Site):
     assert re.search(r'class="num">2<', row)
     assert "200 payouts wait for release." in page.text
     assert '<a class="card fig" href="/executions?status=FAILED">' in page.text
+
+
+def test_the_overview_shows_ages_and_to_operators_the_capacity(tmp_path: Path):
+    """How long each approval has waited; places and queue to operators alone. AC-7."""
+
+    async def gauges() -> dict[str, float]:
+        return {"wfcore_executions_running": 3, "wfcore_places": 16, QUEUE: 9}
+
+    site = Site(tmp_path, HttpConfig(console=True, gauges=gauges))
+    try:
+        Case(site, 1, **both())
+        shown = text_of(Reader(site).get("/overview"))
+        assert re.search(r"asked \S+ .{1,9} ago ends in", shown)
+        assert "Capacity" not in shown
+        site.do(
+            accounts.set_account(site.world.services, OPERATOR, site.world.ann.id, operator=True)
+        )
+        assert "Executions at once 3 of 16" in text_of(Reader(site).get("/overview"))
+        assert "Executions wait for a server" in text_of(Reader(site).get("/overview"))
+    finally:
+        site.close()
 
 
 def test_lines_stand_at_round_numbers():

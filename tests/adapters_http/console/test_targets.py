@@ -117,6 +117,7 @@ def addresses(site: Site) -> list[str]:
             "/inbox",
             "/inbox?view=decided",
             "/start",
+            "/search?q=o",
             "/more",
             "/overview",
             "/executions",

@@ -58,7 +58,6 @@ const menu = document.querySelector(".menu");
 onclick = ({ target }) => menu?.contains(target) || close();
 const close = () => menu?.removeAttribute("open");
 
-const help = document.getElementById("keys");
 const keysOn = document.getElementById("keys-on");
 keysOn.checked = local?.getItem("wfcore:keys") !== "off";
 keysOn.onchange = () => local?.setItem("wfcore:keys", keysOn.checked ? "on" : "off");
@@ -66,26 +65,12 @@ keysOn.onchange = () => local?.setItem("wfcore:keys", keysOn.checked ? "on" : "o
 let going = false;
 document.addEventListener("keydown", (event) => {
   if (event.key === "Escape") close();
-  if (event.target.closest("input, select, textarea, dialog[open]") || event.ctrlKey || event.metaKey || event.altKey || (event.key !== "?" && !keysOn.checked)) return;
+  const held = event.ctrlKey || event.metaKey;
+  if (event.altKey || (held ? event.key !== "k" : event.target.closest("input, select, textarea, dialog[open]")) || (event.key !== "?" && !keysOn.checked)) return;
   const place = going && document.querySelector(`.places [data-go=${CSS.escape(event.key)}]`);
   going = event.key === "g" && !going;
-  const act = place ? () => place.click() : KEYS[event.key];
-  if (!act) return;
+  if (!place && !held && !"?/jkax".includes(event.key)) return;
   event.preventDefault();
-  act();
+  if (place) place.click();
+  else import("./keys.js").then(({ KEYS }) => KEYS[held ? "find" : event.key]?.(_));
 });
-
-const KEYS = {
-  "?": () => help.showModal(),
-  "/": () => document.querySelector("[type=search]")?.focus(),
-  j: () => move(1),
-  k: () => move(-1),
-  a: () => document.querySelector("[data-key=a]")?.click(),
-  x: () => document.activeElement.closest("li, tr")?.querySelector("input")?.click(),
-};
-
-function move(by) {
-  const links = [...document.querySelectorAll(".list h2 a, tbody th a")];
-  const at = links.indexOf(document.activeElement);
-  links[Math.max(0, at + by)]?.focus();
-}

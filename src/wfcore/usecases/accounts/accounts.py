@@ -54,7 +54,7 @@ async def create_account(
     """
     plan = plan or services.policy.default_plan
     now = services.clock.now()
-    email = _checked_email(email)
+    email = checked_email(email)
     hashed = await _hashed(services, password)
     async with services.store.unit() as unit:
         if await unit.accounts.by_email(email) is not None:
@@ -193,7 +193,8 @@ async def ensure_account(services: Services, email: str, plan: Tier = Tier.PRO) 
             return await create_account(services, email, plan)
 
 
-def _checked_email(email: str) -> str:
+def checked_email(email: str) -> str:
+    """*email* as stored. Raises `InvalidInput`."""
     try:
         return mailbox(email)
     except ValueError:

@@ -1,9 +1,9 @@
 """Console sessions: sign-in, use, sign-out."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from hashlib import sha256
 
-from attrs import frozen
+from attrs import evolve, frozen
 
 from wfcore.errors import (
     AccountBlocked,
@@ -44,7 +44,7 @@ from wfcore.rules.auth.session import (
 from wfcore.rules.limits import LOGIN_LINK, LOGIN_LINK_MAX
 from wfcore.rules.mailbox import same_name
 from wfcore.rules.notices.facts import MAIL
-from wfcore.time import MINUTE, DurationMs, later
+from wfcore.time import MINUTE, DurationMs, EpochMs, later
 from wfcore.usecases.audit.auditing import Origin, note, note_denial
 from wfcore.usecases.services import Services
 from wfcore.usecases.unit_of_work import retried
@@ -132,7 +132,12 @@ async def _begin(
 
 
 def put_session(services: Services, unit: Unit, account: Account, previous: str | None) -> SignedIn:
-    """A new session of *account*. The session of the token *previous* ends. SE-5."""
+    """
+    A new session of *account*. The session of the token *previous* ends. SE-5. The first session
+    ends an invitation. AC-12.
+    """
+    if account.invited_at is not None:
+        unit.put(evolve(account, invited_at=None))
     now, token = services.clock.now(), services.tokens.text(TOKEN_LENGTH)
     unit.put(Session(session_id(token), account.id, now, now, account.session_epoch))
     if previous:
@@ -169,10 +174,16 @@ async def issue_login_link(
 
 
 async def mail_login_link(
-    services: Services, notifier: Notifier, email: str, origin: Origin
+    services: Services,
+    notifier: Notifier,
+    email: str,
+    origin: Origin,
+    lasts: DurationMs = LOGIN_LINK,
+    who: Principal | Unrestricted = OPERATOR,
 ) -> None:
     """
-    Mail a sign-in link to the active account with *email*, if there is one. SE-10.
+    Mail a sign-in link to the active account with *email*, if there is one. SE-10. *who*: the
+    person who sends the link to somebody else.
 
     Call this function in the background: neither the response nor its time may reveal whether the
     account exists. The message is sent at once and never stored, because the link is a credential.
@@ -183,8 +194,8 @@ async def mail_login_link(
     if account is None or account.status is not AccountStatus.ACTIVE:
         return
     now = services.clock.now()
-    token = await issue_login_link(services, OPERATOR, account.id, origin)
-    about: JsonObject = {"expiresAt": later(now, LOGIN_LINK)}
+    token = await issue_login_link(services, who, account.id, origin, lasts)
+    about: JsonObject = {"expiresAt": later(now, lasts)}
     line = NoticeLine(NoticeKind.SIGN_IN_LINK, f"/in/{token}", about)
     language = account.language or services.policy.language
     await notifier.send(
@@ -312,6 +323,16 @@ async def list_sessions(services: Services, account_id: str) -> Sequence[Session
             raise NotFound("Account")
         found = await view.sessions.of_account(account_id)
     return [session for session in found if is_current(session, account, now)]
+
+
+async def last_seen(services: Services, ids: Iterable[str]) -> Mapping[str, EpochMs]:
+    """When each account among *ids* was last seen in a session that has not ended."""
+    found: dict[str, EpochMs] = {}
+    for id in ids:
+        seen = [one.last_seen_at for one in await list_sessions(services, id)]
+        if seen:
+            found[id] = max(seen)
+    return found
 
 
 @retried
