@@ -28,7 +28,7 @@ from wfcore.model.page import NEWEST, PageCursor, PageRequest
 from wfcore.ports.records import ExecutionFilter
 from wfcore.rules.limits import VIEWS_PER_ACCOUNT
 from wfcore.time import HOUR, EpochMs
-from wfcore.usecases.accounts.views import forget_view, save_view
+from wfcore.usecases.accounts.preferences import forget_view, save_view
 from wfcore.usecases.executions.browsing import (
     MOST_COUNTED,
     SHORTEST_END,

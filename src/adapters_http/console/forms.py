@@ -104,6 +104,13 @@ class SettingsForm:
 
 
 @frozen
+class ZoneForm:
+    """The time zone of messages to the reader; empty: UTC."""
+
+    zone: str = ""
+
+
+@frozen
 class ViewForm:
     """A name for a list of executions: `query`, its filters. `forget`: the name to drop instead."""
 

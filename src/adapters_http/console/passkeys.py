@@ -27,6 +27,7 @@ from wfcore.rules.auth.passkeys import NonceUse, usable_passkeys
 from wfcore.rules.base64url import encoded
 from wfcore.usecases.accounts import passkeys
 from wfcore.usecases.accounts.passkeys import Confirmed
+from wfcore.usecases.accounts.preferences import set_zone
 from wfcore.usecases.approvals.confirming import ConfirmationRequest, begin_confirmation
 from wfcore.usecases.approvals.deciding import Decide
 from wfcore.wire.converter import structured
@@ -218,6 +219,17 @@ async def remove(request: Request) -> Response:
         )
     except NotConfirmed as refused:
         return await _account(request, problem_of(refused))
+    return see_other(request, "/account")
+
+
+async def place(request: Request) -> Response:
+    """Set the time zone of messages to the reader."""
+    name = request.body.zone.strip()
+    try:
+        await set_zone(request.services, request.who, name)
+    except InvalidInput:
+        problem = _("{zone} is no time zone; write one like Europe/Berlin.").format(zone=name)
+        return await _account(request, problem)
     return see_other(request, "/account")
 
 

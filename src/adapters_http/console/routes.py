@@ -40,6 +40,7 @@ from adapters_http.console.forms import (
     StatusForm,
     ViewForm,
     WebhookForm,
+    ZoneForm,
 )
 from adapters_http.request import Request
 from adapters_http.route import OWN_KEYS, Auth, Handler, Route
@@ -156,6 +157,8 @@ PAGES: tuple[Route, ...] = (
     _page("POST", "/account/passkeys/{id}", ("passkeys", "rename"), "Name it", body=NameForm),
     _page("POST", "/account/passkeys/{id}/remove", ("passkeys", "remove"), "Remove it",
           body=requests.NoBody),
+    _page("POST", "/account/zone", ("passkeys", "place"), "The time zone of messages",
+          body=ZoneForm),
     _page("POST", "/account/require", ("passkeys", "require"), "Ask for it after the password",
           body=RequireForm),
     _page("GET", "/static/{hash}/{name}", ("static_files", "send"), "Styles and scripts",

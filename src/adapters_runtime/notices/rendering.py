@@ -9,11 +9,13 @@ gives them its own form. A template in the operator's folder replaces ours, for 
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from functools import cached_property
+from math import inf
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from attrs import evolve, field, frozen
 
+from adapters_runtime.zones import zone
 from wfcore.ports.notices import Message, NoticeLine
 from wfcore.rules import markdown
 from wfcore.rules.approval.machine import BY_RULE
@@ -67,7 +69,7 @@ class Words:
         """The text of *message* in the language of its reader."""
         if len(message.lines) == 1:
             return self._line(message, message.lines[0])
-        several = [self._line(message, line) for line in message.lines]
+        several = [self._line(message, line) for line in sorted(message.lines, key=_expiry)]
         template = self._template(message, "digest")
         title, body = self._blocks(template, {"lines": several, "count": len(several)})
         links = tuple((line.title, url) for line in several for _, url in line.links)
@@ -88,19 +90,20 @@ class Words:
         if len(message.lines) > 1 or "question" not in line.about:
             return "", text
         template = self._template(message, line.kind.value)
-        _, rest = self._blocks(template, {**line.about, "message": ""})
+        _, rest = self._blocks(template, {**line.about, "message": "", "zone": message.zone})
         if rest == text.body:  # an operator's template without the question
             return "", text
         return markdown.html(str(line.about["question"])), evolve(text, body=rest)
 
     def _line(self, message: Message, line: NoticeLine) -> NoticeText:
-        template, about = self._template(message, line.kind.value), line.about
+        template = self._template(message, line.kind.value)
+        about: Mapping[str, object] = {**line.about, "zone": message.zone}
         if message.channel != MAIL and "question" in about:
             about = {**about, "message": markdown.plain(str(about["question"]))}
         title, body = self._blocks(template, about)
-        label = one_line(self._part(template, "link", line.about))
+        label = one_line(self._part(template, "link", about))
         links = ((label or title, self._base + line.path),) if self._base and line.path else ()
-        sample: Any = line.about.get("sample") or ()
+        sample: Any = about.get("sample") or ()
         return NoticeText(title, body, links, tuple(sample))
 
     def _blocks(self, template: "Template", about: Mapping[str, object]) -> tuple[str, str]:
@@ -133,7 +136,7 @@ class Words:
 
 
 def _environment(folders: Sequence[Path], language: str) -> "Environment":
-    from jinja2 import Environment, FileSystemLoader, select_autoescape
+    from jinja2 import Environment, FileSystemLoader, pass_context, select_autoescape
 
     made = Environment(
         loader=FileSystemLoader(folders),
@@ -145,7 +148,7 @@ def _environment(folders: Sequence[Path], language: str) -> "Environment":
     )
     installed: Any = made
     installed.install_gettext_translations(translations(language), newstyle=True)
-    made.filters["instant"] = instant
+    made.filters["instant"] = pass_context(lambda context, at: instant(at, context.get("zone")))
     gettext = translations(language).gettext
     made.filters["refusal"] = lambda reason: translated(SAYS[reason], gettext)
     rule = {BY_RULE.by: gettext("a rule")}
@@ -153,9 +156,19 @@ def _environment(folders: Sequence[Path], language: str) -> "Environment":
     return made
 
 
-def instant(at: int) -> str:
-    """An instant as text in UTC, which is clear in every language."""
-    return datetime.fromtimestamp(at / 1_000, UTC).strftime("%Y-%m-%d %H:%M UTC")
+def instant(at: int, name: str | None = None) -> str:
+    """An instant as text that is clear in every language, in the zone *name* or in UTC."""
+    try:
+        where = zone(name) if name else UTC
+    except ValueError:  # this machine does not know the zone of another one
+        name, where = None, UTC
+    return f"{datetime.fromtimestamp(at / 1_000, where):%Y-%m-%d %H:%M} {name or 'UTC'}"
+
+
+def _expiry(line: NoticeLine) -> float:
+    """The instant at which a line is over; what never expires comes last."""
+    at = line.about.get("expiresAt")
+    return at if isinstance(at, int | float) else inf
 
 
 def one_line(text: str) -> str:

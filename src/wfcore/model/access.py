@@ -103,7 +103,8 @@ class Account:
     registration. `passkey_required`: whether a password signs in only together with a passkey.
     `spent_nonces`: those of the last minutes. SR-3, SR-5. `views`: the lists of executions that the
     person named, in the order of their names. `invited_at`: the instant of an invitation, until the
-    person signs in for the first time. AC-12.
+    person signs in for the first time. AC-12. `zone`: the time zone of messages to this person, as
+    in the IANA database; None: UTC.
     """
 
     id: str
@@ -122,6 +123,7 @@ class Account:
     spent_nonces: tuple[SpentNonce, ...] = ()
     views: tuple[SavedView, ...] = ()
     invited_at: EpochMs | None = None
+    zone: str | None = None
     version: int = 0
 
 

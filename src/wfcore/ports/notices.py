@@ -66,7 +66,8 @@ class Message:
 
     `id`: the notice's id, the same for every attempt. `to`: an email, or empty if the channel is a
     room. `lines`: one line, or several for a digest. `letter`: the mail of a step, which a notifier
-    sends without words of its own.
+    sends without words of its own. `zone`: the reader's time zone, as in the IANA database; None:
+    UTC.
     """
 
     id: str
@@ -75,6 +76,7 @@ class Message:
     language: str
     lines: tuple[NoticeLine, ...]
     letter: Letter | None = None
+    zone: str | None = None
 
     @property
     def kind(self) -> str:

@@ -12,7 +12,7 @@ from wfcore.ports.runtime import StepEnd
 from wfcore.rules.limits import VIEWS_PER_ACCOUNT
 
 from .conftest import Site
-from .execution_case import Runs, in_every_state
+from .execution_case import Runs, give_calendar, in_every_state
 from .test_executions import Reader
 
 HOUR = 3_600_000
@@ -146,3 +146,15 @@ def test_the_head_stays_and_long_texts_open(site: Site, signed_in: Page):
     expect(
         signed_in.get_by_role("columnheader", name="Started", exact=False).first
     ).to_be_in_viewport()
+
+
+def test_the_zone_of_mails_is_a_choice_of_the_account(site: Site):
+    """An unknown zone is refused on the page; the empty name is UTC again."""
+    give_calendar(site)
+    reader = Reader(site)
+    assert reader.post("/account/zone", zone=" Europe/Berlin ").status_code == 303
+    assert 'name="zone" value="Europe/Berlin"' in reader.get("/account").text
+    wrong = reader.post("/account/zone", zone="Berlin?")
+    assert (wrong.status_code, "Berlin? is no time zone" in wrong.text) == (409, True)
+    assert reader.post("/account/zone", zone="").status_code == 303
+    assert 'name="zone" value=""' in reader.get("/account").text

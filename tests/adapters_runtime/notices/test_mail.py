@@ -63,10 +63,10 @@ async def test_a_mail_says_what_machines_want_to_know(
     assert mail["Message-ID"] == "<ntc_1@example.org>"
     assert mail["Auto-Submitted"] == "auto-generated"
     assert (mail["From"], mail["To"]) == ("flows@example.org", "bob@example.org")
-    assert mail["Subject"] == "Payouts waits for you: review0"
+    assert mail["Subject"] == "review0"
     assert "3 rows to look at." in text_of(mail)
     assert "Open the approval: https://flows.example.org/approvals/appr_0" in text_of(mail)
-    assert '<a href="https://flows.example.org/approvals/appr_0">' in text_of(mail, "html")
+    assert '<a href="https://flows.example.org/approvals/appr_0" style' in text_of(mail, "html")
 
 
 CSV = LetterFile("a\r\nb.csv", "text/csv", b"id;\xe9\n")
@@ -141,9 +141,7 @@ async def test_names_cannot_add_headers(notifier: MailNotifier, post: MailServer
     (mail,) = post.mails
     assert post.recipients == [["bob@example.org"]]
     assert (mail["Bcc"], mail["X-Evil"]) == (None, None)
-    assert mail["Subject"] == (
-        "Payouts waits for you: a Bcc: eve@example.org X-Evil: 1 body\ufffd\ufffdx"
-    )
+    assert mail["Subject"] == ("a Bcc: eve@example.org X-Evil: 1 body\ufffd\ufffdx")
 
 
 WRITES_A_MAIL = "=?utf-8?q?x=0D=0AReply-To:_eve@example.org=0D=0A=0D=0ASend_it_to_eve?="
@@ -207,14 +205,15 @@ async def test_no_text_turns_what_is_read(notifier: MailNotifier, post: MailServ
     """What changes the writing direction is seen: in message, names and rows, plain and HTML."""
     turned = "Bob \u202e REDRO"
     (line,) = a_message(post).lines
-    about = {**line.about, "message": turned, "workflow": turned, "sample": [[{"k": turned}]]}
+    named = {"workflow": turned, "step": turned, "message": turned}
+    about = {**line.about, **named, "sample": [[{"k": turned}]]}
     lines = (NoticeLine(line.kind, line.path, about),)
     await notifier.send(Message("ntc_1", "mail", post.to, "en", lines))
     (mail,) = post.mails
     for part in (mail["Subject"], text_of(mail), text_of(mail, "html")):
         assert "\u202e" not in part
         assert "Bob \ufffd REDRO" in part
-    assert text_of(mail).count("\ufffd") == 2
+    assert text_of(mail).count("\ufffd") == 4
 
 
 async def test_html_is_escaped(notifier: MailNotifier, post: MailServer) -> None:
@@ -235,7 +234,8 @@ async def test_german_words(notifier: MailNotifier, post: MailServer) -> None:
     message = Message("ntc_1", "mail", post.to, "de", a_message(post).lines)
     await notifier.send(message)
     (mail,) = post.mails
-    assert mail["Subject"] == "Payouts wartet auf Sie: review0"
+    assert mail["Subject"] == "review0"
+    assert "Payouts wartet auf Sie: review0" in text_of(mail)
     assert "3 Zeilen sind zu prüfen." in text_of(mail)
     assert 'lang="de"' in text_of(mail, "html")
 

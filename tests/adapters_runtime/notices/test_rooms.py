@@ -80,7 +80,7 @@ async def sent(post: Chat, form: str, token: str = "", **more: Any) -> Any:
     return json.loads(post.received[-1])
 
 
-TITLE = "Payouts waits for you: review0"
+TITLE = "review0"
 LINK = f"{BASE}/approvals/appr_0"
 
 

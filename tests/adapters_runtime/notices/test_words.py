@@ -5,6 +5,7 @@ from io import BytesIO
 from pathlib import Path
 
 import pytest
+from attrs import evolve
 from babel.messages.extract import DEFAULT_KEYWORDS, extract_from_dir
 from babel.messages.frontend import parse_mapping_cfg
 from babel.messages.mofile import write_mo
@@ -159,3 +160,45 @@ def test_an_operator_has_words_of_their_own(tmp_path: Path, name: str) -> None:
 
     assert title("finance") == "Ours"
     assert title("mail") == ("Ours" if name == "test.jinja" else "A test of wfcore")
+
+
+def test_the_subject_of_a_question_is_its_first_line() -> None:
+    """The workflow and the step stand in the text; a reminder says that it is one."""
+    about = {**ABOUT, "title": "Release 42 payouts, 18,240.10 EUR"}
+    words = Words("https://flows.example.org")
+    said = words.say(_message(NoticeLine(NoticeKind.APPROVAL_OPENED, "/a/x", about)))
+    assert said.title == "Release 42 payouts, 18,240.10 EUR"
+    assert said.body.startswith("Payouts waits for you: review\n")
+    again = words.say(_message(NoticeLine(NoticeKind.APPROVAL_REMINDER, "/a/x", about)))
+    assert again.title == "Reminder: Release 42 payouts, 18,240.10 EUR"
+
+
+def test_instants_are_in_the_zone_of_the_reader() -> None:
+    """UTC without one, or if this machine does not know it."""
+    line = NoticeLine(NoticeKind.APPROVAL_OPENED, "/a/x", {**ABOUT, "expiresAt": 1_764_526_000_000})
+    words = Words(None)
+
+    def body(zone: str | None) -> str:
+        return words.say(evolve(_message(line), zone=zone)).body
+
+    assert "2025-11-30 18:06 UTC" in body(None)
+    assert "2025-11-30 19:06 Europe/Berlin" in body("Europe/Berlin")
+    assert "2025-11-30 18:06 UTC" in body("Atlantis/Capital")
+
+
+def test_a_digest_names_the_first_to_expire_first() -> None:
+    """What never expires comes last; a single link is a button, several are a list."""
+    words = Words("https://flows.example.org")
+    failed = NoticeLine(NoticeKind.EXECUTION_FAILED, "/e", {"workflow": "A", "error": "x"})
+    late, soon = (
+        NoticeLine(NoticeKind.APPROVAL_OPENED, "/a", {**ABOUT, "title": name, "expiresAt": at})
+        for name, at in (("late", NOW + 2), ("soon", NOW + 1))
+    )
+    several, single = _message(failed, late, soon), _message(soon)
+    assert [label for label, _ in words.say(several).links] == ["soon", "late", "Failed: A"]
+    assert words.html(single, words.say(single)).count("inline-block") == 1
+    assert "inline-block" not in words.html(several, words.say(several))
+
+
+def _message(*lines: NoticeLine) -> Message:
+    return Message("n", "mail", "ann@example.org", "en", lines)

@@ -77,6 +77,7 @@ ACCOUNT = make.account(
     passkey_required=True,
     spent_nonces=(SpentNonce("0" * 64, EpochMs(NOW + 2)),),
     views=(SavedView("failed", "status=FAILED"),),
+    zone="Europe/Berlin",
 )
 KEY = make.key(
     scopes=frozenset({Scope.APPROVAL_RESPOND, Scope.WORKFLOW_READ}),

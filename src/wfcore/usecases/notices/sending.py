@@ -125,7 +125,8 @@ async def _begun(
             unit.put(digested(one, begun))
     language = (account.language if account else None) or services.policy.language
     letter, files = await letter_of(unit, notice)
-    message = Message(notice.id, notice.channel, notice.to, language, tuple(lines), letter)
+    zone = account.zone if account else None
+    message = Message(notice.id, notice.channel, notice.to, language, tuple(lines), letter, zone)
     return Sending(begun, message, files)
 
 

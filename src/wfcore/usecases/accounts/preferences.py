@@ -1,4 +1,4 @@
-"""The named lists of executions of an account."""
+"""What a person chooses: named lists of executions, and the time zone of messages."""
 
 from attrs import evolve
 
@@ -41,6 +41,30 @@ async def forget_view(services: Services, who: Principal, name: str) -> None:
             raise NotFound("Account")
         unit.put(evolve(account, views=_others(account, name)))
         await unit.commit()
+
+
+@retried
+async def set_zone(services: Services, who: Principal, name: str) -> None:
+    """
+    Set the time zone of messages to *who*; the empty name is UTC.
+
+    Raises `InvalidInput` for an unknown zone.
+    """
+    if name and not _is_zone(services, name):
+        raise InvalidInput("zone", "is no time zone; write one like Europe/Berlin")
+    async with services.store.unit() as unit:
+        account = await unit.get(Account, who.account.id)
+        if account is None:
+            raise NotFound("Account")
+        unit.put(evolve(account, zone=name or None))
+        await unit.commit()
+
+
+def _is_zone(services: Services, name: str) -> bool:
+    try:
+        return services.calendar is not None and services.calendar.zone(name) is not None
+    except ValueError:
+        return False
 
 
 def _others(account: Account, name: str) -> tuple[SavedView, ...]:
