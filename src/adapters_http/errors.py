@@ -8,7 +8,7 @@ from adapters_http.body import BodyTimeout
 from adapters_http.json_text import dump_json
 from adapters_http.transport.connections import Headers
 from wfcore import errors
-from wfcore.wire.common import ErrorView, RateLimitedView
+from wfcore.wire.common import ErrorView, MistakeView, RateLimitedView
 from wfcore.wire.converter import plain
 
 
@@ -100,6 +100,9 @@ def _body(error: Exception, message: str) -> bytes:
     if isinstance(error, errors.RateLimited):
         view = RateLimitedView(message, error.window, error.limit, error.retry_after_s)
         return dump_json(plain(view))
+    if isinstance(error, errors.InvalidDefinition):
+        mistakes = [MistakeView(one.line, one.path, one.message) for one in error.problems]
+        return dump_json(plain(ErrorView(message, mistakes)))
     return dump_json(plain(ErrorView(message)))
 
 

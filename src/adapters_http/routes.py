@@ -9,6 +9,7 @@ from adapters_http.handlers import (
     accounts,
     approvals,
     artifacts,
+    authoring,
     events,
     executions,
     groups,
@@ -51,6 +52,7 @@ from wfcore.wire.executions import (
 from wfcore.wire.operating import (
     AccountUsageView,
     AuditPage,
+    DifferenceView,
     KeyList,
     KeyView,
     LoginLinkView,
@@ -64,7 +66,10 @@ from wfcore.wire.operating import (
     PersonPage,
     PersonView,
     SecretList,
+    ShareList,
+    ShareView,
     TriggerList,
+    VersionPage,
     VersionView,
     WorkflowSummaryPage,
 )
@@ -150,6 +155,7 @@ LAST_EVENT = Parameter(
     "Last-Event-ID", "The number of the last event seen", {"type": "integer", "minimum": 0}
 )
 CONFIRM = Parameter("confirm", "1: decide now; else the confirmation page", _one_of("1"))
+OLD_VERSION = Parameter("from", "The older version; without it the one before", {"type": "integer"})
 COMMENT = Parameter("comment", "Words for the history", {"type": "string", "maxLength": 4000})
 SEEN = Parameter("expectedItemsHash", "The itemsHash of the rows that the reviewer saw")
 EVENT = Parameter("event", "Only events whose name begins with this, like `approval`")
@@ -356,12 +362,32 @@ ROUTES: tuple[Route, ...] = (
     Route("GET", "/api/workflows", Auth.SESSION, operating.list_summaries,
           "List what workflows do, without their definitions", Scope.WORKFLOW_READ,
           query=(PAGE, SIZE, AFTER), returns=WorkflowSummaryPage),
-    Route("GET", "/api/workflows/{id}/versions/{number}", Auth.SESSION, operating.read_version,
+    Route("GET", "/api/workflows/{id}/versions", Auth.SESSION, authoring.list_versions,
+          "List the versions of a workflow", Scope.WORKFLOW_READ,
+          query=(PAGE, SIZE), returns=VersionPage, refuses=(404,)),
+    Route("GET", "/api/workflows/{id}/versions/{number}", Auth.SESSION, authoring.read_version,
           "Read the text of a version", Scope.WORKFLOW_READ, returns=VersionView, refuses=(404,)),
+    Route("GET", "/api/workflows/{id}/versions/{number}/difference", Auth.SESSION,
+          authoring.compare, "Compare two versions", Scope.WORKFLOW_READ,
+          query=(OLD_VERSION,), returns=DifferenceView, refuses=(404,)),
     # Changing what runs is more than running it: no scope, so visitors need all. AU-11.
-    Route("PUT", "/api/workflows/{id}/definition", Auth.SESSION, operating.change_definition,
-          "Change a workflow", body=requests.DefinitionBody, body_limit=4 * SOURCE_BYTES,
+    Route("POST", "/api/workflows", Auth.SESSION, authoring.create,
+          "Create a workflow", body=requests.DefinitionBody, body_limit=4 * SOURCE_BYTES,
+          status=201, returns=VersionView, refuses=(404, 409)),
+    Route("PUT", "/api/workflows/{id}", Auth.SESSION, authoring.change,
+          "Change a workflow", body=requests.DefinitionChangeBody, body_limit=4 * SOURCE_BYTES,
           returns=VersionView, refuses=(404, 409)),
+    Route("DELETE", "/api/workflows/{id}", Auth.SESSION, authoring.delete,
+          "Delete a workflow", returns=DoneView, refuses=(404,)),
+    Route("POST", "/api/workflows/{id}/versions/{number}/restore", Auth.SESSION,
+          authoring.restore, "Restore a version", body=requests.RestoreBody,
+          returns=VersionView, refuses=(404, 409)),
+    Route("GET", "/api/workflows/{id}/shares", Auth.SESSION, authoring.list_shares,
+          "List with whom a workflow is shared", returns=ShareList, refuses=(404,)),
+    Route("PUT", "/api/workflows/{id}/shares/{account}", Auth.SESSION, authoring.share,
+          "Share a workflow", body=requests.ShareBody, returns=ShareView, refuses=(404,)),
+    Route("DELETE", "/api/workflows/{id}/shares/{account}", Auth.SESSION, authoring.unshare,
+          "Share a workflow no longer", returns=DoneView, refuses=(404,)),
     Route("GET", "/api/workflows/{id}/state", Auth.SESSION, workflows.read_state,
           "Read the state of a workflow", Scope.WORKFLOW_READ,
           returns=WorkflowStateView, refuses=(404,)),

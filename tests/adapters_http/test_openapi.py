@@ -15,7 +15,7 @@ from wfcore import definition_from_yaml
 from wfcore.errors import InvalidInput
 from wfcore.rules.paging import page_request
 from wfcore.wire.converter import structured
-from wfcore.wire.requests import DefinitionBody, DelegateBody, GateBody
+from wfcore.wire.requests import DefinitionBody, DefinitionChangeBody, DelegateBody, GateBody
 
 DOCUMENT: dict[str, Any] = json.loads(json.dumps(document(HttpConfig())))
 OPERATIONS = [one for path in DOCUMENT["paths"].values() for one in path.values()]
@@ -93,8 +93,8 @@ def test_example_bodies_are_taken(shape: type) -> None:
     """The server reads every example of a body; the example of a definition is a definition."""
     example = examples()["bodies"][shape.__name__]
     structured(shape, example)
-    if shape is DefinitionBody:
-        assert definition_from_yaml(example["text"]).name == "refunds"
+    if shape in (DefinitionBody, DefinitionChangeBody):
+        assert definition_from_yaml(example["definition"]).name == "refunds"
 
 
 def test_no_example_is_left_over() -> None:

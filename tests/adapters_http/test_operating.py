@@ -279,16 +279,16 @@ async def test_a_definition_is_changed_after_the_version_it_began_with(tmp_path)
         id = await world.workflow()
         text = "# Slowly.\nname: flow\nsteps: [{name: a, kind: delay, duration: 1s}]\n"
         path = f"/api/workflows/{id}"
-        made = await _asked(world, "PUT", f"{path}/definition", {"text": text, "version": 1})
+        made = await _asked(world, "PUT", path, {"definition": text, "version": 1})
         assert (made.status_code, made.json()["version"]) == (200, 2)
         second = (await _asked(world, "GET", f"{path}/versions/2")).json()
         assert (second["text"], second["written"]) == (text, True)
         assert (await _asked(world, "GET", f"{path}/versions/1")).json()["written"] is False
         assert (await _asked(world, "GET", f"{path}/versions/3")).status_code == 404
-        late = await _asked(world, "PUT", f"{path}/definition", {"text": text, "version": 1})
+        late = await _asked(world, "PUT", path, {"definition": text, "version": 1})
         assert late.status_code == 409
-        wrong = {"text": "name: flow\nsteps: 3\n", "version": 2}
-        refused = await _asked(world, "PUT", f"{path}/definition", wrong)
+        wrong = {"definition": "name: flow\nsteps: 3\n", "version": 2}
+        refused = await _asked(world, "PUT", path, wrong)
         assert (refused.status_code, "line 2" in refused.text) == (400, True)
 
 
@@ -303,15 +303,15 @@ async def test_a_mask_is_not_stored_in_the_place_of_a_secret(tmp_path):
     config = HttpConfig(read_definition=lambda text: checked(text, ""))
     async with a_world(tmp_path, config) as world:
         path = f"/api/workflows/{await world.workflow()}"
-        first = {"text": SECRET % "k4nary", "version": 1}
-        assert (await _asked(world, "PUT", f"{path}/definition", first)).status_code == 200
+        first = {"definition": SECRET % "k4nary", "version": 1}
+        assert (await _asked(world, "PUT", path, first)).status_code == 200
         shown = (await _asked(world, "GET", f"{path}/versions/2")).json()["text"]
         assert "k4nary" not in shown
-        back = await _asked(world, "PUT", f"{path}/definition", {"text": shown, "version": 2})
+        back = await _asked(world, "PUT", path, {"definition": shown, "version": 2})
         assert (back.status_code, "variables.token.default" in back.text) == (400, True)
         assert (await _asked(world, "GET", f"{path}/versions/3")).status_code == 404
-        again = {"text": SECRET % "k4nary-2", "version": 2}
-        assert (await _asked(world, "PUT", f"{path}/definition", again)).status_code == 200
+        again = {"definition": SECRET % "k4nary-2", "version": 2}
+        assert (await _asked(world, "PUT", path, again)).status_code == 200
 
 
 async def test_what_is_secret_now_is_shown_in_no_earlier_version(tmp_path):
@@ -322,14 +322,17 @@ async def test_what_is_secret_now_is_shown_in_no_earlier_version(tmp_path):
         path = f"/api/workflows/{id}"
         open_text = (SECRET % "k4nary").replace("secret: true, ", "")
         for version, text in enumerate((open_text, SECRET % "other-value"), 1):
-            body = {"text": text, "version": version}
+            body = {"definition": text, "version": version}
             if version == 2:
                 run = (await world.post(f"/api/v1/workflows/{id}/executions", {})).json()
-            assert (await _asked(world, "PUT", f"{path}/definition", body)).status_code == 200
+            assert (await _asked(world, "PUT", path, body)).status_code == 200
         old = (await _asked(world, "GET", f"{path}/versions/2")).json()
         assert (old["written"], "k4nary" in old["text"]) == (False, False)
         runs = await world.get(f"/api/v1/executions/{run['executionId']}/definition")
         assert (runs.status_code, "k4nary" in runs.text) == (200, False)
+
+
+DELAY = "name: flow\nsteps: [{name: a, kind: delay, duration: 1s}]\n"
 
 
 async def test_a_visitor_changes_no_workflow_who_may_only_start_it(tmp_path):
@@ -342,7 +345,7 @@ async def test_a_visitor_changes_no_workflow_who_may_only_start_it(tmp_path):
     config = HttpConfig(login=login, read_definition=lambda text: checked(text, ""), console=True)
     async with a_world(tmp_path, config) as world:
         path = f"/api/workflows/{await world.workflow()}"
-        body = {"text": "name: flow\nsteps: [{name: a, kind: delay, duration: 1s}]\n", "version": 1}
+        body = {"definition": DELAY, "version": 1}
 
         async def asked(method: str, path: str, *scopes: Scope) -> Any:
             headers = {"X-User": " ".join(scopes), "Accept": "text/html"}
@@ -351,7 +354,7 @@ async def test_a_visitor_changes_no_workflow_who_may_only_start_it(tmp_path):
         async def status(scope: Scope, method: str, path: str) -> int:
             return (await asked(method, path, scope)).status_code
 
-        change = ("PUT", f"{path}/definition")
+        change = ("PUT", path)
         assert await status(Scope.WORKFLOW_READ, *change) == 401
         for read in ("/api/workflows", f"{path}/versions/1"):
             assert await status(Scope.EXECUTION_READ, "GET", read) == 401
@@ -369,13 +372,13 @@ async def test_where_pages_change_nothing_the_api_does_not(tmp_path):
     """`console_edits=False` closes both doors."""
     config = HttpConfig(console_edits=False, read_definition=lambda text: checked(text, ""))
     async with a_world(tmp_path, config) as world:
-        body = {"text": "name: flow\nsteps: [{name: a, kind: delay, duration: 1s}]\n", "version": 1}
-        path = f"/api/workflows/{await world.workflow()}/definition"
+        body = {"definition": DELAY, "version": 1}
+        path = f"/api/workflows/{await world.workflow()}"
         assert (await _asked(world, "PUT", path, body)).status_code == 404
 
 
 async def test_without_a_reader_of_texts_nothing_is_changed(world: World):
     """A library that serves pages without one has no such door."""
     id = await world.workflow()
-    body = {"text": "name: flow", "version": 1}
-    assert (await _asked(world, "PUT", f"/api/workflows/{id}/definition", body)).status_code == 404
+    body = {"definition": "name: flow", "version": 1}
+    assert (await _asked(world, "PUT", f"/api/workflows/{id}", body)).status_code == 404

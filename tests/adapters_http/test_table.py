@@ -191,7 +191,13 @@ async def test_unknown_query_parameters_are_400(world: World, route: Route):
     if route.body is requests.ReviseBody:
         body = {"comment": "shorter"}
     if route.body is requests.DefinitionBody:
-        body = {"text": "", "version": 1}
+        body = {"definition": ""}
+    if route.body is requests.DefinitionChangeBody:
+        body = {"definition": "", "version": 1}
+    if route.body is requests.RestoreBody:
+        body = {"version": 1}
+    if route.body is requests.ShareBody:
+        body = {"permission": "VIEW"}
     if route.body is requests.StateBody:
         body = {"state": {}}
     if route.body is requests.GroupBody:

@@ -3,7 +3,6 @@ The functions of the pages of operating, for programs with a session; and the op
 command line from elsewhere (decision 187).
 """
 
-import asyncio
 from collections.abc import Iterable, Sequence
 
 import attrs
@@ -28,7 +27,6 @@ from wfcore.usecases.notices import managing
 from wfcore.usecases.workflows import browsing, triggers
 from wfcore.usecases.workflows.browsing import WorkflowSummary
 from wfcore.usecases.workflows.triggers import next_fires, triggers_seen
-from wfcore.usecases.workflows.workflows import edit_workflow
 from wfcore.wire.common import WORKFLOWS, shown_of
 from wfcore.wire.converter import structured
 from wfcore.wire.operating import (
@@ -46,17 +44,15 @@ from wfcore.wire.operating import (
     SecretList,
     SecretView,
     TriggerList,
-    VersionView,
     WindowView,
     WorkflowSummaryPage,
     WorkflowSummaryView,
     audit_view,
     key_view,
-    version_view,
 )
 from wfcore.wire.workflows import WorkflowTriggerView, trigger_view
 
-FIRES, MOST_DIGITS, LONGEST_NUMBER = 20, 10, 16
+FIRES, LONGEST_NUMBER = 20, 16
 
 
 async def list_summaries(request: Request) -> WorkflowSummaryPage:
@@ -84,30 +80,6 @@ def _summary(one: WorkflowSummary) -> WorkflowSummaryView:
         did.cost_usd,
         did.unpriced,
     )
-
-
-async def read_version(request: Request) -> VersionView:
-    """The text of one version."""
-    number = request.params["number"]
-    if not (number.isascii() and number.isdigit() and len(number) < MOST_DIGITS):
-        raise NotFound("Version")
-    services, who, id = request.services, request.who, request.params["id"]
-    _, found, _ = await browsing.read_version(services, who, id, int(number))
-    return version_view(found)
-
-
-async def change_definition(request: Request) -> VersionView:
-    """Another text as the next version; the present one, where it says the same."""
-    config, body = request.context.config, request.body
-    read = config.read_definition
-    if read is None or not config.console_edits:
-        raise NotFound("Page")
-    definition = await asyncio.to_thread(read, body.text.encode("utf-8", "replace"))
-    services, who, id = request.services, request.who, request.params["id"]
-    made = await edit_workflow(
-        services, who, id, definition, body.text, body.version, request.origin
-    )
-    return VersionView(id, made.revision, body.text, written=True)
 
 
 async def list_keys(request: Request) -> KeyList:

@@ -49,6 +49,7 @@ SECURITY: Mapping[Auth, list[dict[str, list[str]]]] = {
     Auth.DOWNLOAD: [{}, {"bearer": []}, {"apiKeyHeader": []}, {"session": []}],
 }
 PATH_PARAMETERS: Mapping[str, str] = {
+    "account": "The account's id or email",
     "aid": "The artifact's id",
     "decision": "approve or reject, in any case",
     "deliveryId": "The delivery's id",

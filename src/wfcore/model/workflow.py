@@ -357,11 +357,15 @@ class WorkflowState:
 class DefinitionSnapshot:
     """
     An applied definition. Snapshots never change, because executions refer to them. `source`: the
-    author's text, unchanged; empty if a program built the definition.
+    author's text, unchanged; empty if a program built the definition. `tests`: the text of the
+    scenarios that the author keeps beside it. `applied_by`: the account that applied it.
     """
 
     workflow_id: str
     revision: int
     definition: Definition
     source: str = field(default="", repr=False)
+    tests: str = field(default="", repr=False)
+    applied_at: EpochMs = EpochMs(0)
+    applied_by: str = ""
     version: int = 0

@@ -9,7 +9,7 @@ for microseconds.
 """
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Final, TypeAlias
 from urllib.parse import quote
 
@@ -73,8 +73,20 @@ class HealthView:
 
 
 @define(eq=False)
+class MistakeView:
+    """A mistake in a definition. `path`: of the field; `line`: from 1, null if it is unknown."""
+
+    line: int | None
+    path: str
+    message: str
+
+
+@define(eq=False)
 class ErrorView:
+    """`mistakes`: where a definition is refused, each of its mistakes."""
+
     error: str
+    mistakes: Sequence[MistakeView] | None = field(default=None, metadata=ABSENT)
 
 
 @define(eq=False)

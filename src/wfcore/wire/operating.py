@@ -338,19 +338,61 @@ class WorkflowSummaryPage(ListPage):
 class VersionView:
     """
     The text of one version. `written`: whether it is what the author wrote; else it is JSON, with
-    the defaults of secrets masked.
+    the defaults of secrets masked. `tests`: the text of its scenarios.
     """
 
     workflow_id: str
     version: int
     text: str
     written: bool
+    tests: str
 
 
 def version_view(found: DefinitionSnapshot) -> VersionView:
     """The text of a version."""
     written = bool(found.source) and not withheld(found.definition)
-    return VersionView(found.workflow_id, found.revision, text_of(found), written)
+    return VersionView(found.workflow_id, found.revision, text_of(found), written, found.tests)
+
+
+@define(eq=False)
+class VersionEntryView:
+    """
+    A version in a list. `appliedBy`: an email, null if the account is gone. `added`, `removed`:
+    lines, compared with the version before.
+    """
+
+    version: int
+    applied_at: int
+    applied_by: str | None
+    added: int
+    removed: int
+
+
+@define(eq=False, kw_only=True)
+class VersionPage(ListPage):
+    items: Sequence[VersionEntryView]
+
+
+@define(eq=False)
+class DifferenceView:
+    """The difference of the texts of two versions, unified; empty if they are equal."""
+
+    workflow_id: str
+    from_: int
+    to: int
+    difference: str
+
+
+@define(eq=False)
+class ShareView:
+    account_id: str
+    email: str
+    permission: Permission
+
+
+@define(eq=False)
+class ShareList:
+    items: Sequence[ShareView]
 
 
 def key_view(key: ApiKey, text: str | None = None, callback_secret: str | None = None) -> KeyView:

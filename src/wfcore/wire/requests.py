@@ -9,7 +9,7 @@ from typing import Annotated, Any, Final, NewType, TypeAlias
 
 from attrs import Factory, field, frozen
 
-from wfcore.model.access import AccountStatus, Scope, Tier
+from wfcore.model.access import AccountStatus, Permission, Scope, Tier
 from wfcore.model.approval import Verdict
 from wfcore.model.json import JsonObject
 from wfcore.model.review import ColumnType
@@ -278,10 +278,39 @@ class MembersBody:
 
 @frozen
 class DefinitionBody:
-    """Another text of a definition, YAML or JSON, which began with `version`."""
+    """
+    The text of a new definition, YAML or JSON. `tests`: the text of the scenarios that are kept
+    beside it.
+    """
 
-    text: str
+    definition: str
+    tests: str | None = field(default=None, metadata=NOT_NULL)
+
+
+@frozen
+class DefinitionChangeBody:
+    """
+    Another text of a definition, which began with `version`. Without `tests` those of the present
+    version stay.
+    """
+
+    definition: str
     version: int
+    tests: str | None = field(default=None, metadata=NOT_NULL)
+
+
+@frozen
+class RestoreBody:
+    """The version that must be the present one."""
+
+    version: int
+
+
+@frozen
+class ShareBody:
+    """The permission to give; it includes the lower ones."""
+
+    permission: Permission
 
 
 @frozen

@@ -167,8 +167,9 @@ async def read_version(
         present = await definition_of(view, workflow.id, workflow.revision)
     if found is None:
         raise NotFound("Version")
-    return workflow, _masked(found, present), _masked(before, present) if before else None
+    return workflow, masked_version(found, present), before and masked_version(before, present)
 
 
-def _masked(snapshot: DefinitionSnapshot, present: Definition) -> DefinitionSnapshot:
+def masked_version(snapshot: DefinitionSnapshot, present: Definition) -> DefinitionSnapshot:
+    """*snapshot* with the variables secret that the *present* definition keeps secret. SC-9."""
     return evolve(snapshot, definition=kept_secret(snapshot.definition, present.secrets))

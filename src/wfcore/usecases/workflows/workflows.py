@@ -8,6 +8,7 @@ from attrs import evolve, frozen
 
 from wfcore.errors import (
     Conflict,
+    Forbidden,
     InvalidDefinition,
     InvalidInput,
     NotFound,
@@ -96,6 +97,7 @@ async def apply_workflow(
     origin: Origin = UNKNOWN,
     *,
     source: str = "",
+    tests: str | None = None,
     after: int | None = None,
     who: Principal | None = None,
 ) -> Workflow:
@@ -104,11 +106,13 @@ async def apply_workflow(
 
     A *definition* made by a program is checked in the same way as a text, and stored in the form
     that the checker returns. DF-12. *source*: the text of the definition, stored with the
-    definition. *after*: the version that must be the present version. *who*: the person who applies
-    the definition, if not the owner.
+    definition. *tests*: the text of its scenarios; None keeps those of the present version.
+    *after*: the version that must be the present version, 0 for a workflow that must not exist.
+    *who*: the person who applies the definition, if not the owner.
 
-    The same definition again changes nothing; missing or damaged packages are installed again, as
-    their locks list. Running executions keep their definition. The triggers take effect at once.
+    The same definition with the same tests again changes nothing; missing or damaged packages are
+    installed again, as their locks list. Running executions keep their definition. The triggers
+    take effect at once.
 
     Raises `NotFound` for the account, `Conflict` if *after* is not the present version,
     `InvalidDefinition` for every mistake, for triggers that the account cannot have, for secrets
@@ -122,7 +126,8 @@ async def apply_workflow(
             old = await view.workflows.by_name(owner_id, definition.name)
             before = await definition_of(view, old.id, old.revision) if old else None
         definition = await prepare_packages(services, definition, before)
-    return await _apply(services, owner_id, definition, origin, source, after, who)
+    text = _Text(definition, source, tests)
+    return await _apply(services, owner_id, text, origin, after, who)
 
 
 async def checked_definition(services: Services, definition: Definition) -> Definition:
@@ -187,30 +192,51 @@ async def doubts(services: Services, definition: Definition) -> Sequence[str]:
     return found
 
 
+@frozen
+class _Text:
+    """A definition as given, with its text and the text of its tests."""
+
+    definition: Definition
+    source: str
+    tests: str | None
+
+    def same_as(self, before: DefinitionSnapshot) -> bool:
+        """Whether it says what *before* says."""
+        return before.definition == self.definition and self.tests in (None, before.tests)
+
+
+def _require_present(old: Workflow | None, name: str, after: int | None) -> None:
+    """Raises `Conflict` if the version of *old* is not *after*; 0: there is no workflow."""
+    if after is None or after == (old.revision if old else 0):
+        return
+    if after == 0:
+        raise Conflict(f"There is a workflow {name!r} already; take another name, or edit that one")
+    raise Conflict(f"The workflow is no longer at version {after}")
+
+
 @retried
 async def _apply(
     services: Services,
     owner_id: str,
-    definition: Definition,
+    text: _Text,
     origin: Origin,
-    source: str,
     after: int | None,
     who: Principal | None,
 ) -> Workflow:
-    now = services.clock.now()
+    now, definition = services.clock.now(), text.definition
     async with services.store.unit() as unit:
         owner = await unit.get(Account, owner_id)
         if owner is None:
             raise NotFound("Account")
         lacking = (*beyond_owner(definition, owner), *await nobodies(services, unit, definition))
         old = await unit.workflows.by_name(owner_id, definition.name)
-        before = await definition_of(unit, old.id, old.revision) if old else None
-        if after is not None and (old is None or old.revision != after):
-            raise Conflict(f"The workflow is no longer at version {after}")
+        kept = await unit.get(DefinitionSnapshot, old.id, old.revision) if old else None
+        before = kept.definition if kept else None
+        _require_present(old, definition.name, after)
         if old is None:
             id = services.ids.new("wf", now)
             workflow = Workflow(id, definition.name, owner_id, 1, now, now)
-        elif before == definition and not lacking:
+        elif kept is not None and text.same_as(kept) and not lacking:
             return old
         else:
             workflow = evolve(old, revision=old.revision + 1, updated_at=now)
@@ -221,7 +247,10 @@ async def _apply(
             raise InvalidDefinition(problems)
         if state is not None:  # also unchanged: who writes by the older declaration writes again
             unit.put(state.state)
-        unit.put(DefinitionSnapshot(workflow.id, workflow.revision, definition, source))
+        tests = (kept.tests if kept else "") if text.tests is None else text.tests
+        by = who.account.id if who else owner.id
+        version = workflow.id, workflow.revision, definition, text.source, tests, now, by
+        unit.put(DefinitionSnapshot(*version))
         due = await arrange(services, unit, workflow, wanted, now)
         if (before.concurrency if before else None) != definition.concurrency:
             limit = definition.concurrency
@@ -237,19 +266,30 @@ async def _apply(
     return workflow
 
 
+async def owned(unit: View | Unit, who: Principal | Unrestricted, workflow_id: str) -> Workflow:
+    """The workflow, for its owner and `OPERATOR`. AC-14. Raises `NotFound`, `Forbidden`."""
+    workflow = await workflow_for(unit, who, workflow_id, Permission.VIEW)
+    if who is not OPERATOR and workflow.owner_id != who.account.id:
+        raise Forbidden("Only the owner of the workflow may do this")
+    return workflow
+
+
 @retried
-async def delete_workflow(services: Services, workflow_id: str, origin: Origin = UNKNOWN) -> None:
+async def delete_workflow(
+    services: Services,
+    workflow_id: str,
+    origin: Origin = UNKNOWN,
+    who: Principal | Unrestricted = OPERATOR,
+) -> None:
     """
     Delete the workflow with its triggers; its webhooks are disabled, its executions continue.
     WH-10, SH-5.
 
-    Raises `NotFound`.
+    Only the owner and an operator may do it. AC-14. Raises `NotFound`, `Forbidden`.
     """
     now = services.clock.now()
     async with services.store.unit() as unit:
-        workflow = await unit.get(Workflow, workflow_id)
-        if workflow is None:
-            raise NotFound("Workflow")
+        workflow = await owned(unit, who, workflow_id)
         for webhook in await unit.webhooks.of_workflow(workflow_id):
             off = disabled(webhook, DisabledReason.WORKFLOW_DELETED, now)
             unit.put(off)
@@ -257,7 +297,7 @@ async def delete_workflow(services: Services, workflow_id: str, origin: Origin =
         for trigger in await unit.triggers.of_workflow(workflow_id):
             unit.delete(trigger)
         unit.delete(workflow)
-        note(services, unit, "workflow.delete", OPERATOR, workflow_id, origin)
+        note(services, unit, "workflow.delete", who, workflow_id, origin)
         await unit.commit()
 
 
@@ -268,19 +308,19 @@ async def share_workflow(
     account_id: str,
     permission: Permission | None,
     origin: Origin = UNKNOWN,
+    who: Principal | Unrestricted = OPERATOR,
 ) -> Share | None:
     """
     Give an account *permission* on a workflow; None: remove the account's share. AC-2.
 
     An account that may no longer edit the workflow loses its webhooks on the workflow. WH-10.
 
-    Raises `NotFound`, `InvalidInput` (the owner needs no share).
+    Only the owner and an operator may do it. AC-14. Raises `NotFound`, `Forbidden`, `InvalidInput`
+    (the owner needs no share).
     """
     now = services.clock.now()
     async with services.store.unit() as unit:
-        workflow = await unit.get(Workflow, workflow_id)
-        if workflow is None:
-            raise NotFound("Workflow")
+        workflow = await owned(unit, who, workflow_id)
         if workflow.owner_id == account_id:
             raise InvalidInput("with", "is the workflow's owner, who may do everything already")
         old = await unit.get(Share, workflow_id, account_id)
@@ -300,7 +340,7 @@ async def share_workflow(
                     off = disabled(webhook, DisabledReason.ACCESS_LOST, now)
                     unit.put(off)
                     await tell_disabled(services, unit, webhook, off)
-        note(services, unit, "workflow.share", OPERATOR, workflow_id, origin)
+        note(services, unit, "workflow.share", who, workflow_id, origin)
         await unit.commit()
     return share
 
@@ -352,9 +392,11 @@ async def edit_workflow(
     source: str,
     version: int,
     origin: Origin = UNKNOWN,
+    tests: str | None = None,
 ) -> Workflow:
     """
-    Store *definition*, with its text, as the version after *version*.
+    Store *definition*, with its text and the text of its *tests* (None: those of the present
+    version), as the version after *version*.
 
     Raises `NotFound`, `Forbidden` (no EDIT), `Conflict` if *version* is not the present version,
     `InvalidInput` for another name, `InvalidDefinition` for secrets of the owner that the present
@@ -371,5 +413,12 @@ async def edit_workflow(
     if who.account.id != workflow.owner_id and (added := foreign_secrets(present, definition)):
         raise InvalidDefinition(tuple(added))
     return await apply_workflow(
-        services, workflow.owner_id, definition, origin, source=source, after=version, who=who
+        services,
+        workflow.owner_id,
+        definition,
+        origin,
+        source=source,
+        tests=tests,
+        after=version,
+        who=who,
     )
