@@ -20,6 +20,8 @@ from wfcore.ports.notices import Notifier
 if TYPE_CHECKING:
     from prometheus_client import CollectorRegistry
 
+    from wfcore.scenarios.judging import ScenarioResult
+
 Network: TypeAlias = IPv4Network | IPv6Network
 Login: TypeAlias = Callable[[Scope], Awaitable[Visitor | None]]
 """
@@ -51,6 +53,29 @@ class SignOn:
     provider: IdentityProvider
     name: str
     terms: SignOnTerms = SignOnTerms()
+
+
+PlayScenarios: TypeAlias = Callable[
+    [bytes, Definition, Sequence[Definition]], "Sequence[ScenarioResult]"
+]
+"""
+A function that plays the scenarios of a text with a definition and with those that it starts.
+Raises `InvalidDefinition` with lines.
+"""
+
+
+@frozen
+class ExampleDefinition:
+    """
+    A definition to begin with: its name in addresses, its title and description for people, its
+    text, and the text of its tests.
+    """
+
+    name: str
+    title: str
+    text: str
+    description: str = ""
+    tests: str = ""
 
 
 @frozen
@@ -87,6 +112,10 @@ class HttpConfig:
     no workflow can be changed.
     `sample`: returns the definition and the text of the workflow that the start page offers; None:
     the start page offers no workflow.
+    `read_lines`: the line of each field of such a text by its path, for mistakes that the reader
+    does not see.
+    `play_scenarios`: plays the scenarios of a text. None: pages play none.
+    `example_definitions`: texts of definitions to begin with, by name.
     `definition_warnings`: returns a warning for each need of a definition that this server lacks.
     `console`: whether there are pages for people; without pages their paths are 404.
     `agents`: whether agents can call workflows at `/mcp`, which needs the extra `mcp`.
@@ -118,6 +147,9 @@ class HttpConfig:
     console_edits: bool = True
     read_definition: Callable[[bytes], Definition] | None = None
     sample: Callable[[], tuple[Definition, str]] | None = None
+    read_lines: Callable[[bytes], Mapping[str, int]] = lambda text: {}
+    play_scenarios: PlayScenarios | None = None
+    example_definitions: Callable[[], Sequence[ExampleDefinition]] = lambda: ()
     definition_warnings: Callable[[Definition], Sequence[str]] = lambda definition: ()
     mail: Notifier | None = None
     sign_on: SignOn | None = None

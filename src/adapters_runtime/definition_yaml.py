@@ -24,7 +24,7 @@ from wfcore.errors import InvalidDefinition, Problem
 from wfcore.model.json import Json, fits
 from wfcore.rules.limits import JSON_DEPTH, SOURCE_BYTES
 from wfcore.rules.numbers import Rounded, decimal_of
-from wfcore.rules.paths import below, parent
+from wfcore.rules.paths import below, line_of
 
 Lines = Mapping[str, int]
 """Line numbers (from 1) by path, in the notation of `Problem.path`."""
@@ -53,15 +53,9 @@ def with_lines(error: InvalidDefinition, lines: Lines, source: str) -> InvalidDe
     the field.
     """
     return InvalidDefinition(
-        tuple(evolve(problem, line=_line(problem.path, lines)) for problem in error.problems),
+        tuple(evolve(problem, line=line_of(problem.path, lines)) for problem in error.problems),
         source,
     )
-
-
-def _line(path: str, lines: Lines) -> int | None:
-    while path and path not in lines and parent(path) != path:
-        path = parent(path)
-    return lines.get(path)
 
 
 class _Unreadable(Exception):

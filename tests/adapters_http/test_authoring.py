@@ -8,7 +8,7 @@ import pytest
 
 from adapters_http.app import HttpConfig
 from tests.support.http_world import World, a_world
-from wfcore.model.access import Account, Principal
+from wfcore.model.access import OPERATOR, Account, Principal
 from wfcore.usecases.accounts.accounts import set_secret
 from wfcore.usecases.audit.auditing import AuditFilter, search_audit
 from wfserver.definitions.read import checked
@@ -146,7 +146,7 @@ async def test_only_the_owner_shares_and_deletes(world: World):
 async def test_an_editor_restores_no_secret_that_the_owner_took_away(world: World):
     """Restoring is an edit: a secret that no step of the present version lists is refused. SC-8."""
     services, bob = world.services, await world.account("bob")
-    await set_secret(services, world.ann.id, "TOKEN", "k4nary-value")
+    await set_secret(services, OPERATOR, world.ann.id, "TOKEN", "k4nary-value")
     step = "{name: a, kind: code, language: bash, source: 'true', secrets: [TOKEN]}"
     path = await created(world, f"name: flow\nsteps: [{step}]\n")
     assert (await asked(world, "PUT", path, {"definition": DELAY, "version": 1})).is_success

@@ -45,6 +45,7 @@ ADAPTERS = {
     "adapters_runtime.sandbox.isolation_level": ("Isolation", "Level"),
     "adapters_http.app": ("Application", "create_app"),
     "adapters_http.config": (
+        "ExampleDefinition",
         "HealthCheck",
         "HttpConfig",
         "Login",

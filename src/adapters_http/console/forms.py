@@ -207,13 +207,46 @@ class StateForm:
 @frozen
 class EditForm:
     """
-    A new text of a workflow's definition, based on `version`. `apply`: store the text; if empty,
-    only check and compare the text.
+    A new text of a workflow's definition with its tests, based on `version`. `apply`: store the
+    text; if empty, only check and compare the text. `play`: play the tests.
     """
 
     text: str
-    version: str
+    version: str = ""
+    tests: str = ""
     apply: str = ""
+    play: str = ""
+
+
+@frozen
+class CheckForm:
+    """
+    A text in the editor with its tests. `workflow`: the id of the workflow; empty: a new one.
+    `play`: play the tests. The other fields of the same form are ignored.
+    """
+
+    text: str
+    tests: str = ""
+    workflow: str = ""
+    play: str = ""
+    version: str = ""
+
+
+@frozen
+class RestoreForm:
+    """The version that was the present one when the page was shown."""
+
+    version: str
+
+
+@frozen
+class ShareForm:
+    """
+    A permission for `account`, an email or id; an empty `permission` takes the share away.
+    """
+
+    account: str
+    permission: str = ""
 
 
 @frozen

@@ -55,6 +55,7 @@ from adapters_http.console.words import (
     SCOPES,
     SOURCES,
     STATUSES,
+    TYPES,
 )
 from adapters_http.pages import question_html
 from adapters_http.request import Request
@@ -248,7 +249,7 @@ def _templates() -> Environment:
         avatar=avatar,
         by=by,
     )
-    made.globals.update(SCOPES=SCOPES, ACCOUNTS=ACCOUNTS, DENIALS=DENIALS)
+    made.globals.update(TYPES=TYPES, SCOPES=SCOPES, ACCOUNTS=ACCOUNTS, DENIALS=DENIALS)
     made.filters.update(utc=utc, took=took, since=since, short=short, number=number, usd=usd)
     made.filters.update(columns=columns, cell=cell, person=person, size=size, amount=amount)
     made.filters["kept"] = _Kept

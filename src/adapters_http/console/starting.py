@@ -21,7 +21,7 @@ from wfcore.errors import Forbidden, InvalidInput, KeyReused, LimitReached
 from wfcore.model.access import Permission
 from wfcore.model.execution import Execution, TriggerSource
 from wfcore.model.json import Json, JsonObject
-from wfcore.model.workflow import Variable, VariableType
+from wfcore.model.workflow import Definition, Variable, VariableType
 from wfcore.rules.auth.access import includes
 from wfcore.rules.idempotency import check_idempotency_key
 from wfcore.rules.limits import MAX_REFERENCE
@@ -166,6 +166,11 @@ def _form(
         base_url=request.base_url,
         example=as_text({"inputs": _example(fields)}),
     )
+
+
+def start_fields(definition: Definition) -> Sequence[VariableField]:
+    """The fields of a form that starts *definition*, with the defaults."""
+    return [_field(one, {}, {}) for one in definition.variables.values()]
 
 
 def _field(

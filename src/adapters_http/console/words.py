@@ -61,6 +61,16 @@ SCOPES = TranslatedTexts(
     }
 )
 """The rights of a key, by scope."""
+TYPES = TranslatedTexts(
+    {
+        "string": N_("text"),
+        "number": N_("number"),
+        "boolean": N_("yes or no"),
+        "object": N_("JSON object"),
+        "array": N_("JSON list"),
+    }
+)
+"""The words for the type of a variable."""
 ACCOUNTS = TranslatedTexts(
     {"ACTIVE": N_("active"), "DISABLED": N_("disabled"), "LOCKED": N_("locked")}
 )

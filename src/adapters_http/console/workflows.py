@@ -40,10 +40,6 @@ from wfcore.usecases.workflows.workflows import read_workflow
 from wfcore.wire.common import WORKFLOWS
 
 SIZE = 50
-VERSIONS = 20
-"""The most versions that a page links to."""
-
-
 NO_NAME = PageCursor("", "")
 """The position before every name, for a first page without a count of all rows."""
 
@@ -59,6 +55,7 @@ async def show(request: Request) -> Response:
         follows=_seen(found),
         next=cursor_after(WORKFLOWS, found.next),
         later=wanted.after is not NO_NAME,
+        creates=may_create(request),
     )
 
 
@@ -152,14 +149,22 @@ async def _one(
         picture=plain_picture(definition),
         variables=[(one, _default(one)) for one in definition.variables.values()],
         triggers=[(one, fires_at(request, one)) for one in whole.defined.triggers],
-        versions=range(workflow.revision, max(0, workflow.revision - VERSIONS), -1),
         starts=includes(whole.permission, Permission.EXECUTE),
-        edits=includes(whole.permission, Permission.EDIT)
-        and _has_every_scope(request)
-        and request.context.config.console_edits
-        and request.context.config.read_definition is not None,
+        edits=may_edit(request, whole.permission),
         hook_url=f"{request.base_url}/api/webhooks",
     )
+
+
+def may_edit(request: Request, held: Permission) -> bool:
+    """Whether the reader, with the permission *held*, may change the workflow here."""
+    config = request.context.config
+    there = config.console_edits and config.read_definition is not None
+    return there and includes(held, Permission.EDIT) and _has_every_scope(request)
+
+
+def may_create(request: Request) -> bool:
+    """Whether the reader may create workflows here."""
+    return may_edit(request, Permission.EDIT)
 
 
 def _has_every_scope(request: Request) -> bool:

@@ -2,6 +2,7 @@
 
 import json
 import re
+from collections.abc import Mapping
 
 _SIMPLE = re.compile(r"[A-Za-z_][A-Za-z0-9_-]*")
 _LAST = re.compile(r'(?:\[[0-9]+\]|\["(?:[^"\\]|\\.)*"\]|\.?[A-Za-z_][A-Za-z0-9_-]*)\Z', re.DOTALL)
@@ -19,3 +20,13 @@ def below(path: str, key: str | int) -> str:
 def parent(path: str) -> str:
     """The path of the object or list that contains *path*; empty for a top-level field."""
     return _LAST.sub("", path)
+
+
+def line_of(path: str, lines: Mapping[str, int]) -> int | None:
+    """
+    The line of the field at *path*, or of the object that lacks it, given the *lines* of the fields
+    of a text by path; None if the text has neither.
+    """
+    while path and path not in lines and parent(path) != path:
+        path = parent(path)
+    return lines.get(path)

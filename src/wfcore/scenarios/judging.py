@@ -15,9 +15,23 @@ from wfcore.model.notice import Notice
 from wfcore.ports.runtime import AiJob, Job
 from wfcore.rules.variables import compact
 from wfcore.scenarios.playing import ScenarioRun
-from wfcore.time import DAY, HOUR, MINUTE, SECOND
+from wfcore.time import DAY, HOUR, MINUTE, SECOND, DurationMs
 
 _ABSENT = "(none)"
+
+
+@frozen
+class ScenarioResult:
+    """
+    The result of one scenario: the differences (empty: as expected), the time it took, and the time
+    that passed in it; None if nothing was started or has not ended.
+    """
+
+    name: str
+    line: int
+    wrong: tuple[str, ...]
+    seconds: float
+    passed: DurationMs | None = None
 
 
 @frozen

@@ -7,9 +7,9 @@ import click
 
 from wfcore.errors import InvalidInput
 from wfcore.scenarios.document import scenarios_schema
+from wfcore.scenarios.judging import ScenarioResult
 from wfserver.definitions.read import ENDINGS, files_in
 from wfserver.definitions.scenarios import (
-    ScenarioResult,
     junit,
     played,
     report,

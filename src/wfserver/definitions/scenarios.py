@@ -24,19 +24,10 @@ from wfcore.scenarios.document import (
     read_scenarios,
     step_problems,
 )
-from wfcore.scenarios.judging import mismatches
+from wfcore.scenarios.judging import ScenarioResult, mismatches
 from wfcore.scenarios.playing import ScenarioParts, ScenarioRun, play
+from wfcore.time import DurationMs
 from wfserver.definitions.read import read_definition, read_text
-
-
-@frozen
-class ScenarioResult:
-    """The result of one scenario: the differences (empty: as expected), and the time it took."""
-
-    name: str
-    line: int
-    wrong: tuple[str, ...]
-    seconds: float
 
 
 @frozen
@@ -66,7 +57,14 @@ class Loaded:
         wrong = [*_wrong("", scenario.expect, runs[0], zone)]
         for at, (sequel, run) in enumerate(zip(scenario.then, runs[1:], strict=True)):
             wrong += _wrong(below("then", at) + ".", sequel.expect, run, zone)
-        return ScenarioResult(scenario.name, line, tuple(wrong), time.perf_counter() - began)
+        seconds = time.perf_counter() - began
+        return ScenarioResult(scenario.name, line, tuple(wrong), seconds, _passed(runs))
+
+
+def _passed(runs: Sequence[ScenarioRun]) -> DurationMs | None:
+    """The time from the first start to the last end; None if nothing has ended."""
+    ends = [one.run.completed_at for one in runs if one.run and one.run.completed_at is not None]
+    return DurationMs(max(ends) - runs[0].started_at) if ends else None
 
 
 def _wrong(place: str, expect: Mapping[str, Any], run: ScenarioRun, zone: tzinfo) -> Iterator[str]:
@@ -89,6 +87,36 @@ def played(path: str, only: str | None = None) -> Sequence[ScenarioResult]:
         for line, scenario in loaded.scenarios()
         if only is None or only in scenario.name
     ]
+
+
+_NO_FILES = "names a file, and here is none; `wfcore test` plays it"
+MOST_PLAYED = 100
+"""The most scenarios of a text that are played at once on a server."""
+
+
+def played_text(
+    text: bytes, definition: Definition, others: Sequence[Definition]
+) -> Sequence[ScenarioResult]:
+    """
+    The results of the scenarios in *text*, played with *definition*, whatever file the text names.
+    If the text names workflows, *others* are the workflows that *definition* starts.
+
+    Raises `InvalidDefinition` with every mistake of the text and its line.
+    """
+    document, lines = load_definition_text(text, "")
+    try:
+        file = read_scenarios(document)
+        if len(file.scenarios) > MOST_PLAYED:
+            raise InvalidDefinition((Problem("scenarios", f"at most {MOST_PLAYED} are played"),))
+        if named := tuple(Problem(field, _NO_FILES) for field, _ in newest_of(file)):
+            raise InvalidDefinition(named)
+        others = others if file.workflows else ()
+        if problems := step_problems(file, definition, others, {}):
+            raise InvalidDefinition(problems)
+    except InvalidDefinition as error:
+        raise with_lines(error, lines, "") from None
+    loaded = Loaded("", file, definition, tuple(others), {}, lines)
+    return [loaded.run(line, scenario) for line, scenario in loaded.scenarios()]
 
 
 def load(path: str) -> Loaded:

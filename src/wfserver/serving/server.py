@@ -19,7 +19,7 @@ from contextlib import (
     nullcontext,
     suppress,
 )
-from functools import cache, partial
+from functools import partial
 from importlib.util import find_spec
 from math import inf
 from time import monotonic
@@ -42,7 +42,6 @@ from adapters_runtime.engine.presence import NodePresence
 from adapters_runtime.system import SystemClock
 from wfcore.errors import InvalidInput, StoreUnavailable
 from wfcore.installed import install
-from wfcore.model.workflow import Definition, Runtime
 from wfcore.ports.notices import Notifier
 from wfcore.ports.queue import DispatchQueue
 from wfcore.ports.runtime import StepRunner
@@ -50,6 +49,7 @@ from wfcore.usecases.services import Services
 from wfserver.compose import System
 from wfserver.doctor.providers import missing_from
 from wfserver.errors import CommandFailed
+from wfserver.serving import authors
 from wfserver.serving.engine import able_to, engine, new_prices, notifier_of, require_runner
 from wfserver.serving.memory import settle_memory, trimming
 from wfserver.serving.metrics import (
@@ -129,8 +129,8 @@ async def _answer(
             gauge_help=GAUGES,
             counted=metrics.registry,
             of_all=process.metrics.read if process else None,
-            read_definition=partial(_definition, settings.steps.javascript),
-            sample=_sample,
+            read_definition=partial(authors.definition_in, settings.steps.javascript),
+            **authors.OFFERS,
             definition_warnings=lambda one: missing_from(one, settings.providers),
             stage=shutdown.stage,
             console=settings.console,
@@ -305,23 +305,6 @@ async def _announced(services: Services, address: str) -> AsyncIterator[None]:
                 await asyncio.wait([task])
                 await presence.withdraw()
         task.cancel()
-
-
-def _definition(javascript: Runtime, text: bytes) -> Definition:
-    """The definition in *text*, checked as `wfcore workflow apply` does."""
-    from wfserver.definitions.read import checked
-
-    return checked(text, "", javascript=javascript)
-
-
-@cache
-def _sample() -> tuple[Definition, str]:
-    """The definition and the text of the sample."""
-    from wfserver import sample
-    from wfserver.definitions.read import checked
-
-    text = sample.text()
-    return checked(text, sample.NAME, runs_here=False), text.decode()
 
 
 _PROBE_S = 2.0

@@ -74,7 +74,7 @@ def test_versions_are_shown_as_they_were_written(edited: Site):
     assert re.findall(r'<span class="plus">\+(.*)', second) == ["    source: &#34;echo 2&#34;"]
     for number in ("0", "3", "x", "99999999999999999999"):
         assert reader.get(f"/workflows/{id}/versions/{number}").status_code == 404
-    assert f'href="/workflows/{id}/versions/1"' in reader.get(f"/workflows/{id}").text
+    assert f'href="/workflows/{id}/versions/1"' in reader.get(f"/workflows/{id}/versions").text
 
 
 def test_long_texts_are_compared_within_a_bound(monkeypatch: pytest.MonkeyPatch):
@@ -170,9 +170,9 @@ def test_who_is_overtaken_while_it_is_stored_overwrites_nothing(
     id, reader, store = applied(edited), Reader(edited), editing.edit_workflow
     hers, his = changed("echo 1", "echo ann"), changed("of a month", "of a year") + "output: 1\n"
 
-    async def overtaken(services, who, id, definition, text, version, origin):
-        await store(services, who, id, read(hers.encode()), hers, version, origin)
-        return await store(services, who, id, definition, text, version, origin)
+    async def overtaken(services, who, id, definition, text, version, origin, tests):
+        await store(services, who, id, read(hers.encode()), hers, version, origin, tests)
+        return await store(services, who, id, definition, text, version, origin, tests)
 
     monkeypatch.setattr(editing, "edit_workflow", overtaken)
     lost = reader.post(f"/workflows/{id}/edit", text=his, version="1", apply="1")

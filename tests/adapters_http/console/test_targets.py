@@ -125,6 +125,8 @@ def addresses(site: Site) -> list[str]:
             "/approvals/nothing",
         ),
         *(flow, f"{flow}/start", f"{edited}/versions/1", f"{edited}/edit"),
+        *(f"{edited}/{part}" for part in ("versions", "sharing", "settings")),
+        *(f"{edited}/difference?from=1&to=1", "/workflows/new", "/workflows/new?empty=1"),
         *(f"/executions/{id}" for id in ids.values()),
         *(f"/executions/redrive?id={bad}", f"/executions/{bad}/redrive"),
         f"/executions/{bad}/compare/{good}",

@@ -107,8 +107,8 @@ def test_who_sees_which_page_of_a_workflow(site: Site):
             assert people[name].get(path).status_code == status, (path, name)
     assert "Start…" not in people["VIEW"].get(f"/workflows/{id}").text
     assert "Start…" in people["EXECUTE"].get(f"/workflows/{id}").text
-    assert "Shared with" in people["owner"].get(f"/workflows/{id}").text
-    assert "Shared with" not in people["EDIT"].get(f"/workflows/{id}").text
+    assert f'href="/workflows/{id}/sharing"' in people["owner"].get(f"/workflows/{id}").text
+    assert f'href="/workflows/{id}/sharing"' not in people["EDIT"].get(f"/workflows/{id}").text
     assert id not in people["stranger"].get("/workflows").text
 
 

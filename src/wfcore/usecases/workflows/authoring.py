@@ -12,7 +12,7 @@ from attrs import frozen
 from wfcore.errors import NotFound
 from wfcore.model.access import Account, Permission, Principal, Share
 from wfcore.model.page import Page, PageRequest
-from wfcore.model.workflow import Definition, DefinitionSnapshot, Workflow
+from wfcore.model.workflow import ChildStep, Definition, DefinitionSnapshot, Workflow
 from wfcore.ports.store import View
 from wfcore.rules.definition.changes import Diff, diff
 from wfcore.rules.definition.written import text_of
@@ -179,3 +179,19 @@ async def share_own(
     other = await find_account(services, account)
     await share_workflow(services, workflow_id, other.id, permission, origin, who)
     return other
+
+
+async def started_by(
+    services: Services, owner_id: str, definition: Definition
+) -> Sequence[Definition]:
+    """The present definitions of the owner's workflows that *definition* starts, at any depth."""
+    found = {definition.name: definition}
+    wanted = [definition]
+    async with services.store.view() as view:
+        while wanted:
+            steps = wanted.pop().walk()
+            for name in {one.workflow for one in steps if isinstance(one, ChildStep)} - {*found}:
+                if child := await view.workflows.by_name(owner_id, name):
+                    found[name] = await definition_of(view, child.id, child.revision)
+                    wanted.append(found[name])
+    return [one for name, one in found.items() if name != definition.name]

@@ -266,6 +266,31 @@ async def resume_trigger(
     return await _set_pause(services, who, trigger_id, origin, None)
 
 
+async def pause_workflow(
+    services: Services, who: Principal, workflow_id: str, origin: Origin = UNKNOWN
+) -> None:
+    """
+    Pause every trigger of a workflow; see `pause_trigger`. SH-10. Needs EDIT. Raises `NotFound`,
+    `Forbidden`.
+    """
+    for id in await _own_triggers(services, who, workflow_id):
+        await pause_trigger(services, who, id, origin)
+
+
+async def resume_workflow(
+    services: Services, who: Principal, workflow_id: str, origin: Origin = UNKNOWN
+) -> None:
+    """Resume every trigger of a workflow; see `resume_trigger`. SH-10. Needs EDIT."""
+    for id in await _own_triggers(services, who, workflow_id):
+        await resume_trigger(services, who, id, origin)
+
+
+async def _own_triggers(services: Services, who: Principal, workflow_id: str) -> Sequence[str]:
+    async with services.store.view() as view:
+        await workflow_for(view, who, workflow_id, Permission.EDIT)
+        return [one.id for one in await view.triggers.of_workflow(workflow_id)]
+
+
 async def trigger_for(view: View | Unit, who: Principal | Unrestricted, trigger_id: str) -> Trigger:
     """
     A trigger that *who* may change: with EDIT on the trigger's workflow, or as an operator. Raises
