@@ -62,7 +62,7 @@ COPIED = 200
 
 
 @frozen
-class Draft:
+class EditorText:
     """The texts in the editor, and the version on which they are based; 0: a new workflow."""
 
     text: str
@@ -73,9 +73,9 @@ class Draft:
 async def show(request: Request) -> Response:
     """The newest version in the editor."""
     workflow, found = await _present(request)
-    draft = Draft(text_of(found), found.tests, workflow.revision)
+    draft = EditorText(text_of(found), found.tests, workflow.revision)
     if withheld(found.definition):
-        return _form(request, workflow, Draft("", "", workflow.revision), secret=True)
+        return _form(request, workflow, EditorText("", "", workflow.revision), secret=True)
     checked = await check_text(request, workflow, draft.text, draft.tests, play=False)
     inputs = start_fields(found.definition)
     return _form(request, workflow, draft, checked=checked, fresh=True, inputs=inputs)
@@ -101,21 +101,21 @@ async def choose(request: Request) -> Response:
     return page(request, "new.html", examples=shipped, mine=mine.rows)
 
 
-async def _chosen(request: Request) -> Draft | None:
+async def _chosen(request: Request) -> EditorText | None:
     """The text to begin with. Raises `NotFound`."""
     if request.query("empty"):
-        return Draft(EMPTY.format(name=_("My workflow")))
+        return EditorText(EMPTY.format(name=_("My workflow")))
     if name := request.query("example"):
         for one in request.context.config.example_definitions():
             if one.name == name:
-                return Draft(one.text, one.tests)
+                return EditorText(one.text, one.tests)
         raise NotFound("Example")
     if not (id := request.query("copy")):
         return None
     known, _permission = await read_permitted(request.services, request.who, id)
     workflow = known.workflow
     found = (await read_version(request.services, request.who, id, workflow.revision))[1]
-    return Draft(renamed(text_of(found), workflow.name), found.tests)
+    return EditorText(renamed(text_of(found), workflow.name), found.tests)
 
 
 def renamed(text: str, name: str) -> str:
@@ -135,7 +135,7 @@ async def create(request: Request) -> Response:
     require_editor(request)
     form = request.body
     assert isinstance(form, EditForm)
-    draft = Draft(unix(form.text), unix(form.tests))
+    draft = EditorText(unix(form.text), unix(form.tests))
     checked = await check_text(request, None, draft.text, draft.tests, play=bool(form.play))
     if checked.problems or not form.apply or checked.definition is None:
         return _form(request, None, draft, checked=checked)
@@ -155,9 +155,9 @@ async def save(request: Request) -> Response:
     workflow, present = await _present(request)
     form = request.body
     assert isinstance(form, EditForm)
-    draft = Draft(unix(form.text), unix(form.tests), _number(form.version or "0"))
+    draft = EditorText(unix(form.text), unix(form.tests), _number(form.version or "0"))
     if withheld(present.definition):
-        return _form(request, workflow, Draft("", "", workflow.revision), secret=True)
+        return _form(request, workflow, EditorText("", "", workflow.revision), secret=True)
     changes = await _compared(request, text_of(present), draft.text)
     same_tests = draft.tests == present.tests
     if draft.version != workflow.revision:
@@ -168,7 +168,7 @@ async def save(request: Request) -> Response:
 
 
 async def _compare(
-    request: Request, workflow: Workflow, draft: Draft, changes: Diff, *, play: bool
+    request: Request, workflow: Workflow, draft: EditorText, changes: Diff, *, play: bool
 ) -> Response:
     checked = await check_text(request, workflow, draft.text, draft.tests, play=play)
     dropped: Sequence[str] = ()
@@ -179,7 +179,7 @@ async def _compare(
     return _form(request, workflow, draft, checked=checked, changes=changes, dropped=dropped)
 
 
-async def _apply(request: Request, workflow: Workflow, draft: Draft) -> Response:
+async def _apply(request: Request, workflow: Workflow, draft: EditorText) -> Response:
     services, who = request.services, request.who
     try:
         definition = await read_text(request, workflow, draft.text)
@@ -210,7 +210,7 @@ async def _compared(request: Request, old: str, new: str) -> Diff:
     return await request.services.offload(partial(diff, old, new))
 
 
-async def _conflict(request: Request, workflow: Workflow, draft: Draft) -> Response:
+async def _conflict(request: Request, workflow: Workflow, draft: EditorText) -> Response:
     """
     The form with both changes since the version on which the text is based; the text is kept.
     """
@@ -222,7 +222,7 @@ async def _conflict(request: Request, workflow: Workflow, draft: Draft) -> Respo
     except NotFound:
         theirs = []
     changes = await _compared(request, text_of(newest), draft.text)
-    draft = Draft(draft.text, draft.tests, now)
+    draft = EditorText(draft.text, draft.tests, now)
     checked = await check_text(request, workflow, draft.text, draft.tests, play=False)
     return _form(
         request, workflow, draft, checked=checked, changes=changes, theirs=theirs, status=409
@@ -232,7 +232,7 @@ async def _conflict(request: Request, workflow: Workflow, draft: Draft) -> Respo
 def _form(
     request: Request,
     workflow: Workflow | None,
-    draft: Draft,
+    draft: EditorText,
     *,
     checked: CheckedText | None = None,
     status: int = 200,
