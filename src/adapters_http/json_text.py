@@ -16,7 +16,7 @@ def dump_json(value: object) -> bytes:
     """*value* as JSON; any mapping is an object, any other sequence an array."""
     try:
         return orjson.dumps(value, default=_plain)
-    except TypeError:  # an integer beyond 64 bits, half a character: kept by an earlier release
+    except TypeError:  # orjson writes no integer beyond 64 bits and no half character
         return json.dumps(value, default=_plain, separators=(",", ":")).encode()
 
 

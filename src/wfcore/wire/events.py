@@ -48,7 +48,7 @@ class ExplanationView:
 class ArtifactView:
     """
     A file of an execution. `downloadUrl` opens it for 15 minutes, as it is. `attempt`: of the step
-    that left it; 0 if an older release stored it.
+    that left it.
     """
 
     id: str

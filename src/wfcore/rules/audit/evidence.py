@@ -264,8 +264,7 @@ def _check_decisions(document: Mapping[str, Any]) -> None:
         decided[entry["target"]] = after, record["status"]
     for approval in document["approvals"]:
         rows = {group["name"]: group["items"] for group in approval["reviewableGroups"]}
-        attached = approval.get("attachments", [])  # a document of an older release has none
-        files = [[one["stepName"], one["name"], one["sha256"]] for one in attached]
+        files = [[one["stepName"], one["name"], one["sha256"]] for one in approval["attachments"]]
         agreed = agreed_to(rows, files, approval.get("answers", {}))
         found, said = hash_of(agreed), approval["status"]
         hash, status = decided.get(approval["id"], (found, said))

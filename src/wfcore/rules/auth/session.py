@@ -200,15 +200,6 @@ def normal_password(password: str) -> str:
     return normalize("NFC", password)
 
 
-def password_forms(password: str) -> tuple[str, ...]:
-    """
-    The forms in which a typed password may have been hashed: normalised or, before SE-11, as some
-    keyboard composed it.
-    """
-    forms = normal_password(password), password, normalize("NFD", password)
-    return tuple(dict.fromkeys(forms))
-
-
 _LONGEST_EMAIL = 320
 
 

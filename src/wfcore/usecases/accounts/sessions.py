@@ -33,7 +33,7 @@ from wfcore.rules.auth.session import (
     SignInMethod,
     failed,
     is_current,
-    password_forms,
+    normal_password,
     require_alive,
     require_current,
     require_good,
@@ -258,10 +258,8 @@ async def _verified(services: Services, email: str, password: str) -> Account | 
     async with services.store.view() as view:
         account = await view.accounts.by_email(same_name(email))
     hashed = account.password_hash if account else None
-    for form in password_forms(password):
-        if await services.passwords.verify(form, hashed):
-            return account
-    return None
+    right = await services.passwords.verify(normal_password(password), hashed)
+    return account if right else None
 
 
 async def require_session(services: Services, token: str | None) -> None:
