@@ -231,7 +231,8 @@ def evidence(
                     "status": "APPROVED",
                     "itemsHash": agreed,
                     "reviewableGroups": [{"name": "rows", "items": EDITED}],
-                    **({"attachments": shown, "answers": given["answers"]} if more else {}),
+                    "attachments": shown,
+                    "answers": given["answers"],
                 },
                 *approvals,
             ],
@@ -284,7 +285,7 @@ def test_files_and_answers_are_held_to_the_decision(files: list[Any], answers: J
 
 def test_an_open_approval_needs_no_decision() -> None:
     """AL-6: it is shown with its rows, which are those of its hash."""
-    shown = {"id": "appr_2", "status": "PENDING", "reviewableGroups": []}
+    shown = {"id": "appr_2", "status": "PENDING", "reviewableGroups": [], "attachments": []}
     read_evidence(evidence(approvals=[{**shown, "itemsHash": digest(canonical({}))}]))
     wrong = evidence(approvals=[{**shown, "itemsHash": digest(canonical({"rows": []}))}])
     assert refusal(wrong) == "the rows of approval appr_2 are not those of its itemsHash"
