@@ -10,6 +10,13 @@ from wfcore.model.trigger import TriggerStanding as TriggerStanding
 from wfcore.model.trigger import TriggerState as TriggerState
 from wfcore.model.workflow import WorkflowState as WorkflowState
 from wfcore.rules.state import StateRow as StateRow
+from wfcore.usecases.workflows.authoring import VersionEntry as VersionEntry
+from wfcore.usecases.workflows.authoring import compare_versions as compare_versions
+from wfcore.usecases.workflows.authoring import create_workflow as create_workflow
+from wfcore.usecases.workflows.authoring import list_changes as list_changes
+from wfcore.usecases.workflows.authoring import list_shares as list_shares
+from wfcore.usecases.workflows.authoring import restore_version as restore_version
+from wfcore.usecases.workflows.authoring import share_own as share_own
 from wfcore.usecases.workflows.backfilling import BackfillResult as BackfillResult
 from wfcore.usecases.workflows.backfilling import backfill as backfill
 from wfcore.usecases.workflows.backfilling import preview_backfill as preview_backfill

@@ -134,8 +134,8 @@ async def test_two_keys_see_different_tools(world: World) -> None:
     seen = await world.workflow(name="Only seen")
     await world.workflow(name="Private")
     bob = await world.account("bob")
-    await workflows.share_workflow(world.services, shared, bob.id, Permission.EXECUTE)
-    await workflows.share_workflow(world.services, seen, bob.id, Permission.VIEW)
+    await workflows.share_workflow(world.services, OPERATOR, shared, bob.id, Permission.EXECUTE)
+    await workflows.share_workflow(world.services, OPERATOR, seen, bob.id, Permission.VIEW)
     async with agent(world) as ann, agent(world, Scope.WORKFLOW_EXECUTE, owner=bob) as his:
         hers = {tool.title for tool in (await ann.list_tools()).tools} - {None}
         assert hers == {"Shared", "Only seen", "Private"}

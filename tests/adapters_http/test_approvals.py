@@ -10,7 +10,7 @@ import pytest
 from adapters_http import request_body
 from adapters_http.handlers import approvals as handlers
 from tests.support.http_world import ROWS, World, bearer, code
-from wfcore.model.access import Permission
+from wfcore.model.access import OPERATOR, Permission
 from wfcore.model.workflow import ApprovalStep, Column, ColumnType, GroupSpec
 from wfcore.ports.runtime import StepEnd
 from wfcore.time import EpochMs
@@ -277,9 +277,9 @@ async def test_who_may_edit_may_decide(world: World):
     headers = bearer((await world.new_key(bob)).text)
     workflow = (await world.get(f"/api/v1/executions/{execution}")).json()["workflowId"]
     url = f"/api/v1/approvals/{id}/approve"
-    await workflows.share_workflow(world.services, workflow, bob.id, Permission.EXECUTE)
+    await workflows.share_workflow(world.services, OPERATOR, workflow, bob.id, Permission.EXECUTE)
     assert (await world.post(url, headers=headers)).status_code == 404
-    await workflows.share_workflow(world.services, workflow, bob.id, Permission.EDIT)
+    await workflows.share_workflow(world.services, OPERATOR, workflow, bob.id, Permission.EDIT)
     assert (await world.post(url, headers=headers)).status_code == 200
 
 
@@ -298,7 +298,7 @@ async def test_every_decision_is_in_the_audit_log(world: World):
     bobs, key = await world.new_key(bob), world.key.text
     execution, id = await world.paused(approvers=("ann@example.org",))
     workflow = (await world.get(f"/api/v1/executions/{execution}")).json()["workflowId"]
-    await workflows.share_workflow(world.services, workflow, bob.id, Permission.EDIT)
+    await workflows.share_workflow(world.services, OPERATOR, workflow, bob.id, Permission.EDIT)
     url, link = f"/api/v1/approvals/{id}", f"/api/webhook-trigger/approval/{id}/approve?confirm=1"
     body = {"approvalId": id, "decision": "approve", "expectedItemsHash": "other"}
     assert (await world.post("/api/v1/approvals/appr_0/approve")).status_code == 404

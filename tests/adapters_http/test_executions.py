@@ -3,7 +3,7 @@
 import asyncio
 
 from tests.support.http_world import World, bearer, code, review
-from wfcore.model.access import Permission, Tier
+from wfcore.model.access import OPERATOR, Permission, Tier
 from wfcore.model.workflow import Variable, VariableType
 from wfcore.ports.runtime import StepEnd
 from wfcore.rules.definition.written import read_definition
@@ -28,7 +28,7 @@ async def test_workflows_are_listed_by_name_with_their_steps(world: World):
     await world.workflow(name="a", description="first")
     shared = await world.workflow(name="c", owner=bob)
     await world.workflow(name="d", owner=bob)
-    await workflows.share_workflow(world.services, shared, world.ann.id, Permission.VIEW)
+    await workflows.share_workflow(world.services, OPERATOR, shared, world.ann.id, Permission.VIEW)
     listed = (await world.get("/api/v1/workflows?size=2")).json()
     assert [one["name"] for one in listed["items"]] == ["a", "b"]
     assert (listed["total"], listed["page"], listed["size"]) == (3, 1, 2)
@@ -101,10 +101,10 @@ async def test_a_viewer_may_not_start(world: World):
     """Visible but not permitted is 403. AC-2, AC-3."""
     bob = await world.account("bob")
     id = await world.workflow(owner=bob)
-    await workflows.share_workflow(world.services, id, world.ann.id, Permission.VIEW)
+    await workflows.share_workflow(world.services, OPERATOR, id, world.ann.id, Permission.VIEW)
     url = f"/api/v1/workflows/{id}/executions"
     assert (await world.post(url)).status_code == 403
-    await workflows.share_workflow(world.services, id, world.ann.id, Permission.EXECUTE)
+    await workflows.share_workflow(world.services, OPERATOR, id, world.ann.id, Permission.EXECUTE)
     assert (await world.post(url)).status_code == 202
 
 
@@ -197,7 +197,7 @@ async def test_executions_are_listed_newest_first_without_results(world: World):
     """Own executions; with one's own workflow, all of that workflow's. AC-4, AC-6."""
     bob = await world.account("bob")
     workflow, other = await world.workflow(), await world.workflow(name="other")
-    await workflows.share_workflow(world.services, workflow, bob.id, Permission.EXECUTE)
+    await workflows.share_workflow(world.services, OPERATOR, workflow, bob.id, Permission.EXECUTE)
     mine = []
     for target in (workflow, other):
         world.clock.advance(1)

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from tests.support.http_world import World, bearer, code, review
-from wfcore.model.access import Permission, Principal
+from wfcore.model.access import OPERATOR, Permission, Principal
 from wfcore.usecases.webhooks import webhooks
 from wfcore.usecases.webhooks.webhooks import NewWebhook
 from wfcore.usecases.workflows import workflows
@@ -21,7 +21,7 @@ async def test_approvals_are_narrowed_for_each_account(world: World):
     shared = await world.workflow(review(required_approvals=2), name="shared")
     mine = await world.workflow(review(), name="mine")
     theirs = await world.workflow(review(approvers=("bob@example.org",)), name="theirs")
-    await workflows.share_workflow(world.services, shared, bob.id, Permission.EDIT)
+    await workflows.share_workflow(world.services, OPERATOR, shared, bob.id, Permission.EDIT)
     opened: dict[str, tuple[str, str]] = {}
     for name, workflow in (("s1", shared), ("s2", shared), ("m1", mine), ("t1", theirs)):
         world.clock.advance(1)

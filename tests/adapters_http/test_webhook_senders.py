@@ -17,6 +17,7 @@ from slack_sdk.signature import Clock, SignatureVerifier
 from standardwebhooks import Webhook, WebhookVerificationError
 
 from tests.support.http_world import World
+from wfcore.model.access import OPERATOR
 from wfcore.model.execution import Execution
 from wfcore.model.webhook import Scheme
 from wfcore.model.workflow import Variable, VariableType
@@ -424,7 +425,7 @@ async def test_a_deleted_workflow_replays_nothing(world: World):
     id = await world.webhook(workflow)
     await world.post(f"/api/webhooks/{id}/trigger", {"a": 1})
     (first,) = await deliveries(world, id)
-    await workflows.delete_workflow(world.services, workflow)
+    await workflows.delete_workflow(world.services, OPERATOR, workflow)
     session = {"headers": await world.sign_in()}
     answer = await world.http.post(f"/api/webhooks/{id}/deliveries/{first['id']}/replay", **session)
     assert answer.status_code == 409

@@ -228,7 +228,7 @@ async def test_creation_is_refused_for_its_reasons(world: World):
     assert await status(variableMapping={"a": 1}) == 400
     assert await status(variableMapping=[]) == 400
     assert await status(workflowId=foreign) == 404
-    await workflows.share_workflow(world.services, foreign, world.ann.id, Permission.VIEW)
+    await workflows.share_workflow(world.services, OPERATOR, foreign, world.ann.id, Permission.VIEW)
     assert await status(workflowId=foreign) == 403
     assert [await status() for _ in range(4)] == [200, 200, 200, 409]
     await accounts.set_account(world.services, OPERATOR, world.ann.id, plan=Tier.FREE)
@@ -268,7 +268,7 @@ async def test_disabled_webhooks_count_and_come_back_with_the_plan(world: World)
     assert [await put(id, "ACTIVE") for id in (ids[3], ids[0])] == [409, 200]
     listed = (await world.http.get("/api/webhooks", **session)).json()["webhooks"]
     (lost,) = [one["workflowId"] for one in listed if one["id"] == gone]
-    await workflows.delete_workflow(world.services, lost)
+    await workflows.delete_workflow(world.services, OPERATOR, lost)
     await accounts.set_account(world.services, OPERATOR, world.ann.id, plan=Tier.TEAM)
     assert await shown() == ["ACTIVE"] * 4 + ["PLAN_LIMIT"]
 
@@ -304,7 +304,7 @@ async def test_losing_the_workflow_disables(world: World):
     """A deleted workflow and a lost EDIT disable the webhooks on it. WH-10."""
     workflow = await world.workflow()
     id = await world.webhook(workflow)
-    await workflows.delete_workflow(world.services, workflow)
+    await workflows.delete_workflow(world.services, OPERATOR, workflow)
     session = {"headers": await world.sign_in()}
     (record,) = (await world.get("/api/webhooks", **session)).json()["webhooks"]
     assert (record["status"], record["disabledReason"]) == ("DISABLED", "WORKFLOW_DELETED")
@@ -315,7 +315,7 @@ async def test_a_webhook_needs_edit_on_its_workflow(world: World):
     """An EDIT share is enough to make one. WH-12."""
     bob = await world.account("bob")
     foreign = await world.workflow(code(), owner=bob)
-    await workflows.share_workflow(world.services, foreign, world.ann.id, Permission.EDIT)
+    await workflows.share_workflow(world.services, OPERATOR, foreign, world.ann.id, Permission.EDIT)
     body = {"workflowId": foreign, "name": "n", "apiKeyId": world.key.key.id}
     session = {"headers": await world.sign_in()}
     assert (await world.http.post("/api/webhooks", json=body, **session)).status_code == 200

@@ -16,7 +16,7 @@ from wfcore.usecases.searching import SearchResults, search
 
 
 @frozen
-class Link:
+class Goal:
     """A page or a deed. `path`: below the mount."""
 
     title: str
@@ -38,27 +38,27 @@ async def show(request: Request) -> Response:
     )
 
 
-def _pages(request: Request) -> Sequence[Link]:
+def _pages(request: Request) -> Sequence[Goal]:
     groups = places_for(request.owns, request.who.operator)
-    found = [Link(one.title, one.path, one.icon) for group in groups for one in group.places]
-    return [*found, Link(_("Account"), "account", "person")]
+    found = [Goal(one.title, one.path, one.icon) for group in groups for one in group.places]
+    return [*found, Goal(_("Account"), "account", "person")]
 
 
-def _deeds(request: Request, found: SearchResults) -> Iterator[Link]:
+def _deeds(request: Request, found: SearchResults) -> Iterator[Goal]:
     """What the reader may do, each as a link to the page that does it."""
     scopes, operator = request.who.scopes, request.who.operator
     if not scopes or Scope.WORKFLOW_EXECUTE in scopes:
         for flow in found.workflows:
             title = _("Start {name}…").format(name=flow.name)
-            yield Link(title, f"workflows/{flow.id}/start", "start")
+            yield Goal(title, f"workflows/{flow.id}/start", "start")
     if not (request.owns or operator):
         return
-    yield Link(_("Begin: the first steps"), "start", "start")
+    yield Goal(_("Begin: the first steps"), "start", "start")
     if any(one.path == "/workflows/new" for one in PAGES):
-        yield Link(_("New workflow…"), "workflows/new", "plus")
-    yield Link(_("Connect a webhook…"), "operate/webhooks/new", "webhooks")
-    yield Link(_("Create a key…"), "operate/keys#new-title", "keys")
-    yield Link(_("Add a secret…"), "operate/secrets#add", "secrets")
+        yield Goal(_("New workflow…"), "workflows/new", "plus")
+    yield Goal(_("Connect a webhook…"), "operate/webhooks/new", "webhooks")
+    yield Goal(_("Create a key…"), "operate/keys#new-title", "keys")
+    yield Goal(_("Add a secret…"), "operate/secrets#add", "secrets")
     if operator:
-        yield Link(_("Invite a person…"), "operate/people#invite", "people")
-        yield Link(_("Create a group…"), "operate/groups#new-title", "people")
+        yield Goal(_("Invite a person…"), "operate/people#invite", "people")
+        yield Goal(_("Create a group…"), "operate/groups#new-title", "people")

@@ -91,7 +91,7 @@ async def _send(request: Request, account: Account) -> Response:
     if mail is not None:
         request.context.background.begin(
             sessions.mail_login_link(
-                services, mail, account.email, request.origin, lasts, request.who
+                services, request.who, mail, account.email, request.origin, lasts
             )
         )
         return await _list(request, invited=account)

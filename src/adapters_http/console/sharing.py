@@ -80,7 +80,7 @@ async def delete(request: Request) -> Response:
     found = await read_workflow(request.services, request.who, id)
     if form.name.strip() != found.workflow.name:
         return await _settings(request, _("This is not the name of the workflow"))
-    await delete_workflow(request.services, id, request.origin, request.who)
+    await delete_workflow(request.services, request.who, id, request.origin)
     return see_other(request, "/workflows")
 
 

@@ -28,6 +28,7 @@ from wfcore.errors import (
     Unauthenticated,
     Unvouched,
 )
+from wfcore.model.access import OPERATOR
 from wfcore.rules.auth.session import SignInMethod
 from wfcore.usecases.accounts import passkeys, sessions
 from wfcore.usecases.accounts.single_sign_on import come_back, leave_for
@@ -120,7 +121,7 @@ async def mail_link(request: Request) -> Response:
     services = request.services
     services.login_traffic.admit(request.origin.ip, services.clock.now(), SignInMethod.MAIL)
     if services.link_traffic.admits(email, services.clock.now()):
-        sending = sessions.mail_login_link(services, mail, email, request.origin)
+        sending = sessions.mail_login_link(services, OPERATOR, mail, email, request.origin)
         request.context.background.begin(sending)
     return page(request, "mailed.html", email=email)
 

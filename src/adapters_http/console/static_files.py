@@ -70,6 +70,10 @@ _SPACED = re.compile(
 )
 
 
+AS_WRITTEN = frozenset({"codemirror.js", "definition_mode.js"})
+"""Scripts that are served as they are: a bundle, and a script of regular expressions with quotes."""
+
+
 def _bare(name: str, text: bytes) -> bytes:
     """
     A script or style without comments, indentation, needless line ends and needless blanks: a fifth
@@ -77,7 +81,7 @@ def _bare(name: str, text: bytes) -> bytes:
     """
     if name.endswith(".css"):
         return _CSS_BLANK.sub(rb"\1", _CSS_UNSEEN.sub(b" ", text))
-    if not name.endswith(".js"):
+    if name in AS_WRITTEN or not name.endswith(".js"):
         return text
     parts = _LITERALS.split(_UNSEEN.sub(b"", text))
     return b"".join(

@@ -64,7 +64,7 @@ async def delete(request: Request) -> DoneView:
     """Delete a workflow of the caller. Its webhooks are disabled, its executions go on."""
     require_editor(request)
     await workflows.delete_workflow(
-        request.services, request.params["id"], request.origin, request.who
+        request.services, request.who, request.params["id"], request.origin
     )
     return DoneView(True)
 

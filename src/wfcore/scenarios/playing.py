@@ -334,7 +334,9 @@ class _Stage:
             return
         starter = self._starter()
         if starter.account.id != owner.account.id:
-            share = share_workflow(self._services, main, starter.account.id, Permission.EXECUTE)
+            share = share_workflow(
+                self._services, OPERATOR, main, starter.account.id, Permission.EXECUTE
+            )
             done(share)
         self._start(starter, main, given)
 

@@ -8,7 +8,7 @@ import httpx
 from attrs import evolve
 
 from tests.support.http_world import code
-from wfcore.model.access import Permission
+from wfcore.model.access import OPERATOR, Permission
 from wfcore.model.execution import ExecutionStatus
 from wfcore.model.workflow import LoopStep, Variable
 from wfcore.ports.callbacks import CallbackAnswer
@@ -91,7 +91,11 @@ def test_who_sees_which_page_in_which_state(site: Site):
     people = {name: site.do(site.world.account(name)).id for name in ("carl", "dora", "eve")}
     runs = Runs(site, *payout_steps(approvers=("carl@example.org", "ann@example.org")))
     execute = Permission.EXECUTE
-    site.do(workflows.share_workflow(site.world.services, runs.workflow, people["dora"], execute))
+    site.do(
+        workflows.share_workflow(
+            site.world.services, OPERATOR, runs.workflow, people["dora"], execute
+        )
+    )
     ids = in_every_state(runs)
     assert {Reader(site).get(f"/executions/{id}").status_code for id in ids.values()} == {200}
     readers = {name: Reader(site, name) for name in ("ann", *people)}

@@ -250,7 +250,7 @@ def test_groups_are_for_operators(site: Site):
     assert f'<a href="/workflows/{flow}">Refunds</a>' in olga.get("/operate/group/finance").text
     used = olga.post("/operate/group/finance/delete", name="finance")
     assert (used.status_code, "is an approver in Refunds" in used.text) == (400, True)
-    site.do(delete_workflow(site.world.services, flow))
+    site.do(delete_workflow(site.world.services, OPERATOR, flow))
     assert olga.post("/operate/group/finance/delete", name="x").status_code == 400
     assert olga.post("/operate/group/finance/delete", name="finance").status_code == 303
     assert "There is no group yet." in olga.get("/operate/groups").text

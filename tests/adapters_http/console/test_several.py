@@ -194,7 +194,7 @@ async def test_who_sees_which_approval_in_which_state(world: World, named: bool)
         (found[state],) = await world.waiting(1, approvers=approvers, timeout_ms=HOUR)
         flow = (await read_approval(world.services, OPERATOR, found[state])).workflow_id
         for name, share in (("dora", Permission.EXECUTE), ("erik", Permission.EDIT)):
-            await share_workflow(world.services, flow, ids[name], share)
+            await share_workflow(world.services, OPERATOR, flow, ids[name], share)
     await world.post(f"/api/v1/approvals/{found['APPROVED']}/approve", {})
     run = (await read_approval(world.services, OPERATOR, found["CANCELLED"])).execution_id
     await world.post(f"/api/v1/executions/{run}/cancel", {})

@@ -14,7 +14,7 @@ import adapters_http.console
 from adapters_http.app import HttpConfig
 from adapters_http.console.paths import own_path
 from adapters_http.console.routes import PAGES
-from adapters_http.console.static_files import files
+from adapters_http.console.static_files import AS_WRITTEN, files
 from adapters_http.dispatch import RouteTree
 from adapters_http.openapi.document import document
 from adapters_http.route import Auth
@@ -313,8 +313,11 @@ def test_what_scripts_say_is_served_as_it_is_written():
     comments = re.compile(r"^\s*//.*\n|/\*\*(?:.|\n)*?\*/", re.MULTILINE)
     for name, file in files().by_name.items():
         if name.endswith(".js"):
-            served = gzip.decompress(file.small).decode()
-            written = comments.sub("", file.plain.decode())
+            served, written = gzip.decompress(file.small).decode(), file.plain.decode()
+            if name in AS_WRITTEN:
+                assert served == written, name
+                continue
+            written = comments.sub("", written)
             assert texts.findall(served) == texts.findall(written), name
 
 

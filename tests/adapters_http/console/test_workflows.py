@@ -37,7 +37,7 @@ def share(site: Site, workflow_id: str, name: str, permission: Permission) -> Re
     """Somebody new with that permission."""
     account = site.do(site.world.account(name))
     services = site.world.services
-    site.do(workflows.share_workflow(services, workflow_id, account.id, permission))
+    site.do(workflows.share_workflow(services, OPERATOR, workflow_id, account.id, permission))
     return Reader(site, name)
 
 

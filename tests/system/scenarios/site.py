@@ -99,7 +99,9 @@ class Site:
 
     def share(self, workflow_id: str, account: Account, permission: Permission) -> None:
         self.do(
-            lambda services: workflows.share_workflow(services, workflow_id, account.id, permission)
+            lambda services: workflows.share_workflow(
+                services, OPERATOR, workflow_id, account.id, permission
+            )
         )
 
     def fresh(self, word: str) -> str:

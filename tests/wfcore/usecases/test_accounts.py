@@ -85,9 +85,9 @@ async def test_a_link_goes_to_an_active_account_s_own_address(world: World) -> N
     ann, post = (await world.account(EMAIL)).account, NotedNotifier()
     await set_account(world.services, OPERATOR, ann.id, language="de")
     for typed in (" ANN@Example.org ", "nobody@example.org"):
-        await mail_login_link(world.services, post, typed, UNKNOWN)
+        await mail_login_link(world.services, OPERATOR, post, typed, UNKNOWN)
     await set_account(world.services, OPERATOR, ann.id, status=AccountStatus.LOCKED)
-    await mail_login_link(world.services, post, EMAIL, UNKNOWN)
+    await mail_login_link(world.services, OPERATOR, post, EMAIL, UNKNOWN)
     (message,) = post.sent
     assert (message.channel, message.to, message.language) == ("mail", EMAIL, "de")
     (line,) = message.lines

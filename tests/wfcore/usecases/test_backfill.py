@@ -138,7 +138,9 @@ async def test_it_needs_edit_and_a_schedule(world: World) -> None:
     bob = await world.account("bob@example.org")
     with pytest.raises(NotFound):
         await backfill(world.services, bob, trigger, *PERIOD)
-    await workflows.share_workflow(world.services, flow, bob.account.id, Permission.EXECUTE)
+    await workflows.share_workflow(
+        world.services, OPERATOR, flow, bob.account.id, Permission.EXECUTE
+    )
     with pytest.raises(Forbidden):
         await preview_backfill(world.services, bob, trigger, *PERIOD)
     then = await world.workflow(ann, code("b"), name="then", triggers=(Chain(flow),))

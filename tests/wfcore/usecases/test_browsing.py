@@ -25,7 +25,9 @@ async def test_counts_are_of_what_the_list_shows(world: World) -> None:
     """Lists and counts have one rule of who sees what, and the same filters. PG-6, AC-4."""
     ann, bob = await world.account(), await world.account("bob@example.org")
     mine, theirs = await world.workflow(ann, code("a")), await world.workflow(bob, code("a"))
-    await workflows.share_workflow(world.services, mine, bob.account.id, Permission.EXECUTE)
+    await workflows.share_workflow(
+        world.services, OPERATOR, mine, bob.account.id, Permission.EXECUTE
+    )
     for who, workflow in ((ann, mine), (bob, mine), (bob, theirs)):
         await world.start(who, workflow)
     for who, where, expected in (
@@ -68,11 +70,13 @@ async def test_who_may_redrive_is_said(world: World) -> None:
     """A failed execution may be redriven by who may start its workflow, and by nobody else."""
     ann, bob = await world.account(), await world.account("bob@example.org")
     workflow = await world.workflow(ann, code("a"))
-    await workflows.share_workflow(world.services, workflow, bob.account.id, Permission.EXECUTE)
+    await workflows.share_workflow(
+        world.services, OPERATOR, workflow, bob.account.id, Permission.EXECUTE
+    )
     id = await world.start(bob, workflow)
     await executions.cancel_execution(world.services, bob, id)
     assert (await browsing.read_whole(world.services, bob, id)).redrives
-    await workflows.share_workflow(world.services, workflow, bob.account.id, None)
+    await workflows.share_workflow(world.services, OPERATOR, workflow, bob.account.id, None)
     assert not (await browsing.read_whole(world.services, bob, id)).redrives
     with pytest.raises(NotFound):
         await browsing.read_whole(world.services, await world.account("eve@example.org"), id)
@@ -127,7 +131,7 @@ async def test_the_newest_versions_come_first(world: World) -> None:
     with pytest.raises(NotFound, match="Workflow"):
         await list_versions(world.services, "wf_none", 1)
     with pytest.raises(NotFound, match=r"^Workflow not found$"):
-        await workflows.delete_workflow(world.services, "wf_none")
+        await workflows.delete_workflow(world.services, OPERATOR, "wf_none")
 
 
 async def test_a_version_is_read_with_the_one_before(world: World) -> None:

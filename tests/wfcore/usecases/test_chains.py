@@ -3,11 +3,12 @@
 import asyncio
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from functools import partial
 
 import pytest
 
 from wfcore.errors import InvalidDefinition, StoreUnavailable
-from wfcore.model.access import Permission
+from wfcore.model.access import OPERATOR, Permission
 from wfcore.model.execution import ExecutionStatus, TriggerSource
 from wfcore.model.trigger import Chain, Refusal, Schedule, TriggerState
 from wfcore.model.workflow import Variable
@@ -35,7 +36,9 @@ async def test_a_chain_starts_its_workflow_after_the_delay(world: World) -> None
     ann, bob = await world.account(), await world.account("bob@example.org")
     first = await world.workflow(ann, code("a"), name="first")
     then = await world.workflow(ann, code("b"), name="then", triggers=(Chain("first", 60),))
-    await workflows.share_workflow(world.services, first, bob.account.id, Permission.EXECUTE)
+    await workflows.share_workflow(
+        world.services, OPERATOR, first, bob.account.id, Permission.EXECUTE
+    )
     cause = await complete(world, bob, first)
     assert (await shown(world, then)).standing.next_at == world.clock.now() + MINUTE
     world.clock.advance(MINUTE - 1)
@@ -239,17 +242,17 @@ async def test_a_chain_follows_a_name_and_loses_what_it_cannot_see(world: World)
     ann, bob = await world.account(), await world.account("bob@example.org")
     first = await world.workflow(ann, code("a"), name="first")
     named = await world.workflow(ann, code("b"), name="named", triggers=(Chain("first"),))
-    share = workflows.share_workflow
-    await share(world.services, first, bob.account.id, Permission.VIEW)
+    share = partial(workflows.share_workflow, world.services, OPERATOR)
+    await share(first, bob.account.id, Permission.VIEW)
     by_id = await world.workflow(bob, code("c"), name="by id", triggers=(Chain(first),))
-    await share(world.services, first, bob.account.id, None)
+    await share(first, bob.account.id, None)
     assert (await shown(world, by_id)).standing.state is TriggerState.BLOCKED
     await complete(world, ann, first)
     fired = {one.workflow_id: one for one in await sweeping.sweep(world.services)}
     assert fired[named].execution_id
     assert fired[by_id].refusal is Refusal.ACCESS_LOST
     await run_one(world)
-    await workflows.delete_workflow(world.services, first)
+    await workflows.delete_workflow(world.services, OPERATOR, first)
     assert (await shown(world, named)).standing.state is TriggerState.BLOCKED
     again = await world.workflow(ann, code("a"), name="first")
     assert again != first
@@ -263,6 +266,6 @@ async def test_a_completion_counts_though_its_workflow_was_deleted(world: World)
     first = await world.workflow(ann, code("a"), name="first")
     then = await world.workflow(ann, code("b"), name="then", triggers=(Chain(first, 10),))
     await complete(world, ann, first)
-    await workflows.delete_workflow(world.services, first)
+    await workflows.delete_workflow(world.services, OPERATOR, first)
     world.clock.advance(10 * SECOND)
     assert [one.workflow_id for one in await sweeping.sweep(world.services)] == [then]

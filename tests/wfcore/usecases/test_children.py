@@ -246,12 +246,16 @@ async def test_the_author_answers_for_what_is_started(world: World) -> None:
     eve = await world.account("eve@example.org")
     hers = await world.workflow(eve, code("work"), name="child")
     parent = await world.workflow(ann, sub(workflow=hers), name="parent")
-    await workflows.share_workflow(world.services, parent, bob.account.id, Permission.EXECUTE)
+    await workflows.share_workflow(
+        world.services, OPERATOR, parent, bob.account.id, Permission.EXECUTE
+    )
     refused = await world.start(bob, parent)
     for _ in range(2):
         await world.take()
     assert f"there is no workflow '{hers}'" in ((await read(world, refused)).error or "")
-    await workflows.share_workflow(world.services, hers, ann.account.id, Permission.EXECUTE)
+    await workflows.share_workflow(
+        world.services, OPERATOR, hers, ann.account.id, Permission.EXECUTE
+    )
     run_id = await world.start(bob, parent)
     await world.take()
     child = await child_of(world, run_id)

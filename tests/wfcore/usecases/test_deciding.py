@@ -8,7 +8,7 @@ import pytest
 from attrs import evolve
 
 from wfcore.errors import AlreadyDecided, Forbidden, InvalidInput, NotFound, WfError
-from wfcore.model.access import Permission, Principal, Unrestricted
+from wfcore.model.access import OPERATOR, Permission, Principal, Unrestricted
 from wfcore.model.approval import Approval, ApprovalStatus, DecisionOutcome, DecisionSource
 from wfcore.model.execution import ExecutionStatus, ReasonCode
 from wfcore.model.page import PageRequest
@@ -232,7 +232,7 @@ async def test_an_edit_share_makes_an_approver(world: World) -> None:
     approval = await waiting(world, ann)
     for permission in (Permission.EXECUTE, Permission.EDIT):
         await workflows.share_workflow(
-            world.services, approval.workflow_id, bob.account.id, permission
+            world.services, OPERATOR, approval.workflow_id, bob.account.id, permission
         )
         if permission is Permission.EXECUTE:
             with pytest.raises(WfError):

@@ -51,7 +51,7 @@ async def test_everything_of_the_account_goes(world: World) -> None:
     ann, flow, run_id = await rich(world)
     bob = await world.account(BOB)
     other = await world.workflow(bob, code("one"), name="other")
-    await share_workflow(world.services, other, ann.account.id, Permission.EXECUTE)
+    await share_workflow(world.services, OPERATOR, other, ann.account.id, Permission.EXECUTE)
     await executions.cancel_execution(world.services, OPERATOR, run_id)
     bobs = await world.start(bob, other)
     async with world.services.store.view() as view:
@@ -88,7 +88,7 @@ async def test_what_is_going_keeps_the_account_unless_it_is_cancelled(world: Wor
     """Refused without any change; with cancel it ends, also what others started there."""
     ann, flow, run_id = await rich(world)
     bob = await world.account(BOB)
-    await share_workflow(world.services, flow, bob.account.id, Permission.EXECUTE)
+    await share_workflow(world.services, OPERATOR, flow, bob.account.id, Permission.EXECUTE)
     bobs = await world.start(bob, flow)
     with pytest.raises(Conflict, match="2 executions have not ended"):
         await delete_account(world.services, ann.account.id)

@@ -151,8 +151,8 @@ async def test_a_child_is_named_to_those_who_see_it(world: World) -> None:
     other = await world.workflow(carl, code("work"), name="other")
     flow = await world.workflow(ann, ChildStep("sub", other), name="outer")
     services = world.services
-    await share_workflow(services, other, ann.account.id, Permission.EXECUTE)
-    await share_workflow(services, flow, bob.account.id, Permission.EXECUTE)
+    await share_workflow(services, OPERATOR, other, ann.account.id, Permission.EXECUTE)
+    await share_workflow(services, OPERATOR, flow, bob.account.id, Permission.EXECUTE)
     id = await world.start(bob, flow)
     await world.take()
     (line,) = await lines(world, bob, id)

@@ -157,7 +157,9 @@ async def test_who_may_not_edit_the_workflow_may_not_pause_its_triggers(world: W
     """403 for who sees it, 404 for who does not, and for a trigger that is not there."""
     _, flow = await nightly(world)
     bob, eve = [await world.account(f"{name}@example.org") for name in ("bob", "eve")]
-    await workflows.share_workflow(world.services, flow, bob.account.id, Permission.EXECUTE)
+    await workflows.share_workflow(
+        world.services, OPERATOR, flow, bob.account.id, Permission.EXECUTE
+    )
     id = (await shown(world, flow)).trigger.id
     with pytest.raises(Forbidden):
         await pause_trigger(world.services, bob, id)

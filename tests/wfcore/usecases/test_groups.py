@@ -155,7 +155,7 @@ async def test_a_group_in_use_is_not_deleted(world: World) -> None:
     await executions.cancel_execution(world.services, ann, run_id)
     await delete_group(world.services, OPERATOR, "finance")
     assert await list_groups(world.services) == {}
-    await delete_workflow(world.services, flow)
+    await delete_workflow(world.services, OPERATOR, flow)
 
 
 async def test_who_changed_a_group_is_in_the_audit_log(world: World) -> None:

@@ -80,7 +80,9 @@ async def test_the_owner_of_the_workflow_gives_its_secrets(world: World) -> None
     for who, value in ((ann, "of ann"), (bob, "of bob")):
         await accounts.set_secret(world.services, OPERATOR, who.account.id, "TOKEN", value)
     workflow = await world.workflow(ann, code("a", secrets=("TOKEN",)))
-    await workflows.share_workflow(world.services, workflow, bob.account.id, Permission.EXECUTE)
+    await workflows.share_workflow(
+        world.services, OPERATOR, workflow, bob.account.id, Permission.EXECUTE
+    )
     await world.start(bob, workflow)
     _, (job,) = await world.take()
     assert given(job.environment) == {"WF_SECRET_TOKEN": "of ann"}
@@ -104,7 +106,7 @@ async def test_who_edits_for_the_owner_adds_none_of_the_owners_secrets(world: Wo
     for name in ("TOKEN", "PAYROLL"):
         await accounts.set_secret(world.services, OPERATOR, ann.account.id, name, TOKEN)
     id = await world.workflow(ann, code("a", secrets=("TOKEN",)))
-    await workflows.share_workflow(world.services, id, bob.account.id, Permission.EDIT)
+    await workflows.share_workflow(world.services, OPERATOR, id, bob.account.id, Permission.EDIT)
     more = Definition(name="flow", steps=(code("a"), code("b", secrets=("TOKEN", "PAYROLL"))))
     with pytest.raises(InvalidDefinition) as refusal:
         await edit_workflow(world.services, bob, id, more, "", 1)

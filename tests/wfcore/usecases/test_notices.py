@@ -106,7 +106,7 @@ async def test_without_approvers_the_owners_and_editors_are_told(told: World) ->
     eve = await ensured(told, EVE)
     workflow = await told.workflow(ann, review(allow_self_approval=False))
     for who, grants in ((bob, Permission.EDIT), (eve, Permission.VIEW)):
-        await share_workflow(told.services, workflow, who.account.id, grants)
+        await share_workflow(told.services, OPERATOR, workflow, who.account.id, grants)
     await told.start(ann, workflow)
     await told.take()
     assert {to for _, _, to in await addresses(told)} == {BOB}

@@ -144,7 +144,7 @@ async def test_who_may_edit_is_counted_without_names(world: World) -> None:
     flow = await world.workflow(ann, review((), required_approvals=2))
     first = await executions.read_execution(world.services, OPERATOR, await world.start(ann, flow))
     assert first.status is ExecutionStatus.FAILED
-    await workflows.share_workflow(world.services, flow, bob.account.id, Permission.EDIT)
+    await workflows.share_workflow(world.services, OPERATOR, flow, bob.account.id, Permission.EDIT)
     second = await executions.read_execution(world.services, OPERATOR, await world.start(ann, flow))
     assert second.status is ExecutionStatus.AWAITING_APPROVAL
 

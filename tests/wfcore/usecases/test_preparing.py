@@ -102,7 +102,7 @@ async def test_packages_stay_while_somebody_needs_them(
     noted.grow_old()
     await retention.run_upkeep(bringing.services)
     assert set(noted.idle) == {TWO}
-    await workflows.delete_workflow(bringing.services, id)
+    await workflows.delete_workflow(bringing.services, OPERATOR, id)
     assert await workflows.prune_packages(bringing.services) == 1
     assert noted.idle == {}
 
@@ -137,9 +137,8 @@ async def test_what_was_applied_before_there_were_locks_gets_one_when_applied_ag
     """The same text again is a new revision then, and only then. PK-9."""
     ann = await bringing.account()
     definition = make.definition(python("a", "one==1"))
-    before = await workflows._apply(
-        bringing.services, ann.account.id, definition, UNKNOWN, "", None, None
-    )
+    text = workflows._Text(definition, "", None)
+    before = await workflows._apply(bringing.services, ann.account.id, text, UNKNOWN, None, None)
     assert await locks(bringing, before.id) == [None]
     for _ in range(2):
         now = await workflows.apply_workflow(bringing.services, ann.account.id, definition)

@@ -136,7 +136,9 @@ async def test_a_secret_input_goes_only_with_the_account_that_gave_it(world: Wor
     workflow_id = await world.workflow(
         ann, code("one"), variables={"token": Variable("token", secret=True)}
     )
-    await workflows.share_workflow(world.services, workflow_id, bob.account.id, Permission.EXECUTE)
+    await workflows.share_workflow(
+        world.services, OPERATOR, workflow_id, bob.account.id, Permission.EXECUTE
+    )
     started = await starting.start_execution(
         world.services, bob, workflow_id, {"token": "of-bob-1234"}
     )
@@ -204,6 +206,8 @@ async def test_a_start_like_an_execution_takes_its_inputs(world: World) -> None:
     assert (await read(world, again.execution_id)).variables == {"a": "x", "b": "z"}
     with pytest.raises(InvalidInput, match="like"):
         await starting.start_execution(world.services, ann, other, {}, like=first.execution_id)
-    await workflows.share_workflow(world.services, flow, bob.account.id, Permission.EXECUTE)
+    await workflows.share_workflow(
+        world.services, OPERATOR, flow, bob.account.id, Permission.EXECUTE
+    )
     with pytest.raises(NotFound):
         await starting.start_execution(world.services, bob, flow, {}, like=first.execution_id)

@@ -216,7 +216,7 @@ async def test_a_deleted_workflow_takes_its_state_along(world: World) -> None:
     id = await world.start(ann, flow)
     lease, _ = await world.take()
     await set_state(world.services, ann, flow, {"cursor": "c"})
-    await delete_workflow(world.services, flow)
+    await delete_workflow(world.services, OPERATOR, flow)
     assert await _values(world, flow) == {}
     await _complete(world, lease, "a", state={"cursor": "c"})
     assert (await read_execution(world.services, OPERATOR, id)).status is ExecutionStatus.COMPLETED
@@ -289,7 +289,7 @@ async def test_view_reads_and_edit_sets(world: World) -> None:
     flow = await _flow(world, ann, code("a"))
     with pytest.raises(NotFound):
         await read_state(world.services, bob, flow)
-    await share_workflow(world.services, flow, bob.account.id, Permission.VIEW)
+    await share_workflow(world.services, OPERATOR, flow, bob.account.id, Permission.VIEW)
     assert len(await read_state(world.services, bob, flow)) == 3
     with pytest.raises(Forbidden):
         await set_state(world.services, bob, flow, {"cursor": "c"})

@@ -158,7 +158,7 @@ async def test_an_execution_that_its_owner_does_not_see_is_not_told_of(world: Wo
     """
     ann, bob = await world.account(), await world.account("bob@example.org", Tier.PRO)
     first = await world.workflow(ann, code("a"), name="first")
-    await workflows.share_workflow(world.services, first, bob.account.id, Permission.VIEW)
+    await workflows.share_workflow(world.services, OPERATOR, first, bob.account.id, Permission.VIEW)
     seen = Chain(first, inputs={"of": "{{ trigger.workflowName }}"})
     then = await follower(world, bob, seen)
     await complete(world, ann, first)

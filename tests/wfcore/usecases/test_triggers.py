@@ -65,7 +65,7 @@ async def test_a_trigger_that_is_left_out_takes_its_timers_along(world: World) -
     assert list(await sweeping.sweep(world.services)) == []
     (one,) = await _all(world, then)
     assert (one.trigger.spec, one.standing.next_at) == (later, NEXT_HOUR + 5 * MINUTE)
-    await workflows.delete_workflow(world.services, then)
+    await workflows.delete_workflow(world.services, OPERATOR, then)
     assert await sweeping.next_deadline(world.services) is None
     assert not (await list_triggers(world.services, OPERATOR, PAGE)).rows
 

@@ -175,11 +175,11 @@ async def issue_login_link(
 
 async def mail_login_link(
     services: Services,
+    who: Principal | Unrestricted,
     notifier: Notifier,
     email: str,
     origin: Origin,
     lasts: DurationMs = LOGIN_LINK,
-    who: Principal | Unrestricted = OPERATOR,
 ) -> None:
     """
     Mail a sign-in link to the active account with *email*, if there is one. SE-10. *who*: the

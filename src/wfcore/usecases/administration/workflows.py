@@ -95,7 +95,7 @@ async def share_workflow(
     """Let another account VIEW, EXECUTE or EDIT a workflow; without permission no longer."""
     found = (await lookup.workflow(at.services, workflow)).workflow
     other = await lookup.account(at.services, account)
-    await workflows.share_workflow(at.services, found.id, other.id, permission, at.origin)
+    await workflows.share_workflow(at.services, OPERATOR, found.id, other.id, permission, at.origin)
     return _share(found.id, other.id, permission)
 
 
@@ -106,7 +106,7 @@ def _share(workflow_id: str, account_id: str, permission: Permission | None) -> 
 async def delete_workflow(at: Operator, workflow: str) -> Answer:
     """Delete a workflow. Its webhooks are disabled, its executions go on."""
     found = (await lookup.workflow(at.services, workflow)).workflow
-    await workflows.delete_workflow(at.services, found.id, at.origin)
+    await workflows.delete_workflow(at.services, OPERATOR, found.id, at.origin)
     return {"ok": True, "id": found.id}
 
 

@@ -139,7 +139,7 @@ async def _give_up_access(services: Services, account_id: str, origin: Origin) -
     for workflow in workflows:
         if workflow.owner_id == account_id:
             with suppress(NotFound):
-                await delete_workflow(services, workflow.id, origin)
+                await delete_workflow(services, OPERATOR, workflow.id, origin)
     await _discard_access(services, account_id, [one.id for one in workflows])
 
 

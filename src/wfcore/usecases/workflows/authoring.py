@@ -177,7 +177,7 @@ async def share_own(
     async with services.store.view() as view:
         await owned(view, who, workflow_id)  # first: a stranger learns nothing of accounts
     other = await find_account(services, account)
-    await share_workflow(services, workflow_id, other.id, permission, origin, who)
+    await share_workflow(services, who, workflow_id, other.id, permission, origin)
     return other
 
 

@@ -277,9 +277,9 @@ async def owned(unit: View | Unit, who: Principal | Unrestricted, workflow_id: s
 @retried
 async def delete_workflow(
     services: Services,
+    who: Principal | Unrestricted,
     workflow_id: str,
     origin: Origin = UNKNOWN,
-    who: Principal | Unrestricted = OPERATOR,
 ) -> None:
     """
     Delete the workflow with its triggers; its webhooks are disabled, its executions continue.
@@ -304,11 +304,11 @@ async def delete_workflow(
 @retried
 async def share_workflow(
     services: Services,
+    who: Principal | Unrestricted,
     workflow_id: str,
     account_id: str,
     permission: Permission | None,
     origin: Origin = UNKNOWN,
-    who: Principal | Unrestricted = OPERATOR,
 ) -> Share | None:
     """
     Give an account *permission* on a workflow; None: remove the account's share. AC-2.
