@@ -71,7 +71,7 @@ _SPACED = re.compile(
 
 
 AS_WRITTEN = frozenset({"codemirror.js", "definition_mode.js"})
-"""Scripts that are served as they are: a bundle, and a script of regular expressions with quotes."""
+"""Scripts that are served as they are: a bundle, and one whose regular expressions hold quotes."""
 
 
 def _bare(name: str, text: bytes) -> bytes:

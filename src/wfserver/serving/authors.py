@@ -9,7 +9,6 @@ from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from adapters_http.config import ExampleDefinition
-from adapters_runtime.definition_yaml import load_definition_text
 from wfcore.errors import InvalidDefinition
 from wfcore.model.workflow import Definition, Runtime
 
@@ -36,6 +35,8 @@ def sample_definition() -> tuple[Definition, str]:
 
 def lines_in(text: bytes) -> Mapping[str, int]:
     """The line of each field in *text*, by its path; none if the text cannot be read."""
+    from adapters_runtime.definition_yaml import load_definition_text
+
     try:
         return load_definition_text(text, "")[1]
     except InvalidDefinition:
