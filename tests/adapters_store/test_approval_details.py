@@ -8,8 +8,6 @@ from pathlib import Path
 import pytest
 from attrs import evolve
 
-from adapters_store.sql.cells import sealed as sealed_cell
-from adapters_store.sql.cells import text_of
 from adapters_store.sql.sealing import AeadSealer, new_key
 from adapters_store.sqlite.store import SqliteStore
 from wfcore.errors import Unreadable
@@ -19,7 +17,6 @@ from wfcore.ports.records import ApprovalFilter
 from wfcore.testing import builders as make
 from wfcore.testing.contracts.keeping import keep
 from wfcore.testing.contracts.samples import APPROVAL
-from wfcore.wire.records import writer_of
 
 PAGE = PageRequest(1, 50)
 ASKED = evolve(APPROVAL, status=ApprovalStatus.PENDING)
@@ -56,27 +53,6 @@ async def sealed(tmp_path: Path) -> AsyncIterator[SqliteStore]:
     store = await SqliteStore.open(tmp_path / "sealed.db", sealer=sealer, cache_bytes=0)
     yield store
     await store.close()
-
-
-async def test_an_approval_of_before_has_its_rows_in_its_body(sealed: SqliteStore) -> None:
-    """It is listed and read as any other; its next change puts the rows apart."""
-    store = sealed
-    await keep(store, ASKED)
-    body = text_of(writer_of(Approval, ["version"])(ASKED))
-    body = sealed_cell(store.sealer, body, "approvals", "body", ASKED.id)
-    change(store.path, "UPDATE approvals SET body = ?", body)
-    change(store.path, "DELETE FROM approval_details")
-    for version in (1, 2):
-        stored = evolve(ASKED, version=version)
-        async with store.view() as view:
-            assert (await view.approvals.list(ApprovalFilter(), PAGE)).rows == (stored.head,)
-            assert await view.get(Approval, ASKED.id) == stored
-            assert await view.approvals.of_execution(ASKED.execution_id) == [stored]
-            assert await view.some(Approval, [ASKED.id, "none"]) == [stored]
-        if version == 1:
-            assert count(store.path) == 0
-            await keep(store, stored)
-    assert count(store.path) == 1
 
 
 async def test_details_go_with_their_approval(store: SqliteStore) -> None:

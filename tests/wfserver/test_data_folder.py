@@ -21,7 +21,8 @@ from wfserver.data.bootstrap import first_things
 from wfserver.data.folder import SIGNING_KEY_FILE, signing_key
 from wfserver.data.pidfile import FILE, ServerNote, is_serving, noted_url
 from wfserver.errors import CommandFailed
-from wfserver.settings.record import FIRST_KEY_FILE, settings_from
+from wfserver.settings.names import FIRST_KEY_FILE
+from wfserver.settings.record import settings_from
 
 from .conftest import Call, Said, document, end, environment, start
 
