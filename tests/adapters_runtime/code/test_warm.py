@@ -162,6 +162,12 @@ async def test_the_ends_are_the_same(
         assert _without_numbers(str(warm)) == _without_numbers(str(cold)), source
 
 
+async def test_a_cold_start_has_a_hash_seed_of_its_own(pair: Pair) -> None:
+    """Without interpreters that are started ahead no two Python steps share a seed."""
+    seeds = [(await pair.cold.run(job("print(hash('a'))"), silent)).output for _ in range(3)]
+    assert len({*map(str, seeds)}) == len(seeds)
+
+
 @pytest.mark.parametrize("language", SOURCES)
 async def test_never_two_jobs(
     pair: Pair, able: Callable[[Language], None], language: Language
