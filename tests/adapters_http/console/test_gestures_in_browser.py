@@ -390,7 +390,7 @@ def test_a_key_is_copied_on_a_page_by_plain_http(site: Site, browser: Browser):
     secret = page.locator("#secret").inner_text()
     page.get_by_role("button", name="Copy").first.click()
     expect(page.get_by_role("button", name="Copy ✓")).to_be_visible()
-    page.get_by_label("I have it").check()
+    page.get_by_label("I have kept it").check()
     context.grant_permissions(["clipboard-read"])
     fresh = context.new_page()
     fresh.goto(site.url)

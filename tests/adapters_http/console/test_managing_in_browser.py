@@ -36,9 +36,9 @@ def test_pages_of_workflows_are_for_everybody(
     for url in (f"{site.url}/workflows", one, f"{one}/versions/1", f"{one}/start"):
         signed_in.goto(url)
         accessible(signed_in)
-    signed_in.get_by_label("rows").fill("many")
+    signed_in.locator('[name="inputs.rows"]').fill("many")
     signed_in.get_by_role("button", name="Start", exact=True).click()
-    expect(signed_in.get_by_label("rows")).to_have_attribute("aria-invalid", "true")
+    expect(signed_in.locator('[name="inputs.rows"]')).to_have_attribute("aria-invalid", "true")
     accessible(signed_in)
 
 
@@ -90,9 +90,9 @@ def test_a_secret_is_nowhere_but_on_its_page(
     assert secret not in signed_in.evaluate(kept)
     accessible(signed_in)
     signed_in.get_by_role("button", name="Done").click()
-    expect(signed_in.get_by_label("I have it")).to_be_focused()
+    expect(signed_in.get_by_label("I have kept it")).to_be_focused()
     expect(signed_in.locator("#secret")).to_be_visible()
-    signed_in.get_by_label("I have it").check()
+    signed_in.get_by_label("I have kept it").check()
     signed_in.get_by_role("button", name="Done").click()
     signed_in.wait_for_url("**/operate/keys/*")
     assert secret not in signed_in.content()
@@ -127,10 +127,11 @@ def test_starting_redriving_and_operating_without_scripts(browser: Browser, site
     enter(site, page)
     page.goto(f"{site.url}/workflows/{runs.workflow}")
     page.get_by_role("link", name="Start…").click()
-    page.get_by_label("rows").fill("many")
+    rows = page.locator('[name="inputs.rows"]')
+    rows.fill("many")
     page.get_by_role("button", name="Start", exact=True).click()
-    expect(page.get_by_label("rows")).to_have_attribute("aria-invalid", "true")
-    page.get_by_label("rows").fill("3")
+    expect(rows).to_have_attribute("aria-invalid", "true")
+    rows.fill("3")
     page.get_by_role("button", name="Start", exact=True).click()
     expect(page).to_have_url(re.compile("/executions/exec_"))
     page.goto(runs.url(failed))
@@ -142,17 +143,17 @@ def test_starting_redriving_and_operating_without_scripts(browser: Browser, site
     page.get_by_label("WORKFLOW_READ").check()
     page.get_by_role("button", name="Create key").click()
     expect(page.get_by_role("heading", name="Key CI created")).to_be_visible()
-    page.get_by_label("I have it").check()
+    page.get_by_label("I have kept it").check()
     page.get_by_role("button", name="Done").click()
     page.get_by_role("button", name="Rotate").click()
     expect(page.get_by_role("heading", name="CI has a new secret")).to_be_visible()
-    page.get_by_label("I have it").check()
+    page.get_by_label("I have kept it").check()
     page.get_by_role("button", name="Done").click()
     page.get_by_label("Type its name, CI").fill("CI")
     page.get_by_role("button", name="Revoke").click()
     expect(page.get_by_text("✕ revoked")).to_be_visible()
     page.goto(f"{site.url}/operate/webhooks/{hook}")
-    for deed, after in (("Disable", "Enable"), ("Enable", "Disable")):
+    for deed, after in (("Pause", "Resume"), ("Resume", "Pause")):
         page.get_by_role("button", name=deed).click()
         expect(page.get_by_role("button", name=after)).to_be_visible()
     context.close()
@@ -194,10 +195,10 @@ def test_what_was_typed_outlasts_a_session(site: Site, signed_in: Page):
 def test_the_editor_is_for_everybody(
     tmp_path: Path, browser: Browser, accessible: Callable[[Page], None]
 ):
-    """Axe finds nothing on the field, on mistakes, and on what would change. B3."""
+    """Without scripts: axe finds nothing on the field, on mistakes, on what would change. B3."""
     site = Site(tmp_path, HttpConfig(console=True, read_definition=read))
     try:
-        page = browser.new_page()
+        page = browser.new_page(java_script_enabled=False)
         enter(site, page)
         page.goto(f"{site.url}/workflows/{applied(site)}/edit")
         accessible(page)

@@ -56,7 +56,7 @@ def test_on_a_phone_without_scripts(browser: Browser, site: Site):
     page.get_by_label("Comment").fill("from the train")
     page.get_by_role("button", name="Approve").click()
     expect(page.get_by_role("heading", level=2).first).to_contain_text(f"Approved by {EVA}")
-    expect(page).to_have_url(link)
+    expect(page).to_have_url(f"{link}?decided=1")
     assert case.decisions()[0].source is DecisionSource.LINK
     context.close()
     assert context.complaints == []
