@@ -1,5 +1,6 @@
 """An approval with rows of every type, and what a reviewer does with it in a browser."""
 
+import re
 from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any
@@ -119,7 +120,7 @@ def bar(page: Page) -> Any:
 
 
 def approve(page: Page, comment: str = "") -> None:
-    bar(page).get_by_role("button", name="Review and approve").click()
+    bar(page).get_by_role("button", name=re.compile("Review and (approve|sign)")).click()
     if comment:
         page.get_by_role("dialog").get_by_label("Comment").fill(comment)
     page.get_by_role("dialog").get_by_role("button", name="Approve").click()
