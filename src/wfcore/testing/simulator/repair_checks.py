@@ -25,11 +25,22 @@ def kept_results(old: Execution, new: Execution, definition: Definition) -> Resu
     kept = {key: one for key, one in new.step_results.items() if one.completed_at is not None}
     for key, result in kept.items():
         require(old.step_results.get(key) == result, "kept wrongly", f"{new.id}/{key}")
-        tolerated = definition.step(name_of(key)).continue_on_error
+        name = name_of(key)
+        tolerated = definition.step(name).continue_on_error
         finished = result.status in (StepStatus.COMPLETED, StepStatus.SKIPPED)
         finished = finished or (tolerated and result.status is StepStatus.FAILED)
+        finished = finished or _is_within_tolerated(name, definition)
         require(finished, "kept wrongly", f"{new.id}/{key} is {result.status}")
     return kept
+
+
+def _is_within_tolerated(name: str, definition: Definition) -> bool:
+    """
+    Whether a container around the step may fail: a failed one is kept whole, with what it ended.
+    """
+    located = list(definition.located())
+    (place,) = (path for path, step in located if step.name == name)
+    return any(step.continue_on_error and place.startswith(f"{path}.") for path, step in located)
 
 
 def reads_last_files(run: Execution, job: Job) -> None:
