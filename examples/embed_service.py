@@ -85,7 +85,7 @@ class NoPasswords:
     """Nobody signs in here by password."""
 
     async def hash(self, password: str) -> str:
-        raise NotImplementedError
+        raise RuntimeError("nobody has a password here")
 
     async def verify(self, password: str, hashed: str | None) -> bool:
         return False

@@ -6,6 +6,7 @@ whether a cached record is still current (`sqlite.reads`, `postgres.reads`).
 """
 
 import logging
+from abc import ABC, abstractmethod
 from collections import OrderedDict
 from collections.abc import Sequence
 from typing import Any, TypeVar
@@ -172,21 +173,21 @@ class Decoder:
             raise Unreadable(table, id) from None
 
 
-class Reads(Decoder):
+class Reads(Decoder, ABC):
     """All reads of one store. Every method raises `StoreUnavailable`."""
 
+    @abstractmethod
     async def one(self, fetch: Fetch[R], key: Key) -> R | None:
         """The record under *key*."""
-        raise NotImplementedError
 
+    @abstractmethod
     async def row(self, sql: str, values: Sequence[Any]) -> Row | None:
         """The first row that *sql* finds, or None."""
-        raise NotImplementedError
 
+    @abstractmethod
     async def few(self, query: Query) -> list[Row]:
         """All rows of a query that finds only a few rows."""
-        raise NotImplementedError
 
+    @abstractmethod
     async def rows(self, query: Query) -> list[Row]:
         """All rows of *query*."""
-        raise NotImplementedError

@@ -1,6 +1,7 @@
 """Queries for executions, approvals, artifacts, callbacks and notices."""
 # ruff: noqa: S608 - only constant text of this package is put together
 
+from abc import ABC, abstractmethod
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any, TypeVar
 
@@ -165,7 +166,7 @@ ADD_APPROVER = insert("approval_approvers", ("approver", "approval_id"))
 
 
 @define(eq=False)
-class Executions:
+class Executions(ABC):
     unit: SqlUnitOfWork
 
     async def list(self, where: ExecutionFilter, page: PageRequest) -> Page[Execution]:
@@ -196,12 +197,12 @@ class Executions:
         """
         return None
 
+    @abstractmethod
     def _doable(self, able: Collection[str]) -> tuple[str, Any]:
         """
         The condition that a worker with the capabilities *able* can run an execution, and its
         value.
         """
-        raise NotImplementedError
 
     async def ended_before(self, at: EpochMs, limit: int) -> Sequence[str]:
         sql = "SELECT id FROM executions WHERE completed_at < ? ORDER BY completed_at, id LIMIT ?"

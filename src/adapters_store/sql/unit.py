@@ -1,6 +1,7 @@
 """The unit of work over rows, which both databases share."""
 # ruff: noqa: S608 - only constant text of this package is put together
 
+from abc import ABC, abstractmethod
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any, ClassVar, Self, TypeVar, cast
 
@@ -25,7 +26,7 @@ from wfcore.time import EpochMs
 R = TypeVar("R")
 
 
-class SqlUnit:
+class SqlUnit(ABC):
     """
     One unit of work; a unit that is never committed also serves as a view. Each database adds its
     own writes.
@@ -39,7 +40,7 @@ class SqlUnit:
     async def __aenter__(self) -> Self:
         return self
 
-    async def __aexit__(self, *_: object) -> None:
+    async def __aexit__(self, *_: object) -> None:  # noqa: B027 - a unit holds nothing
         """Do nothing: uncommitted writes were only collected."""
 
     accounts = queries(record_queries.Accounts)
@@ -117,9 +118,9 @@ class SqlUnit:
         else:
             execution_rows.add_event(self._unit, entry)
 
+    @abstractmethod
     def append_audit(self, text: str, record: str | None) -> None:
         """Add the text and the record of an entry to the end of the chain."""
-        raise NotImplementedError
 
     def log(self, line: Event) -> None:
         """Add output lines, which have the form of an event, to their own log."""

@@ -7,6 +7,7 @@ has changed is read behind the unit's own writes, which are then rolled back.
 # ruff: noqa: S608 - only constant text of this package is put together
 
 import asyncio
+from abc import ABC, abstractmethod
 from collections.abc import Collection, Sequence
 from contextlib import suppress
 from functools import partial
@@ -43,7 +44,7 @@ def _key_of(row: Row) -> Key:
 
 
 @define(eq=False)
-class SqlUnitOfWork:
+class SqlUnitOfWork(ABC):
     """
     One unit's view of the database. `pending`: the records that the unit put (None: deleted), each
     with the form to cache, if it is worth caching. `read`: the executions that the unit read, by
@@ -75,9 +76,9 @@ class SqlUnitOfWork:
             return await self.rows_behind_writes(query)
         return await self.reads.rows(query)
 
+    @abstractmethod
     async def rows_behind_writes(self, query: Query) -> list[Row]:
         """All rows of *query* as they would be if the unit were stored now."""
-        raise NotImplementedError
 
     def _has_changed(self, query: Query) -> bool:
         return bool(self.changed) and not self.changed.isdisjoint(query.tables)
@@ -188,9 +189,9 @@ class SqlUnitOfWork:
         self.write(kind.table, write)
         self.pend(kind.table, key, None)
 
+    @abstractmethod
     async def commit(self) -> None:
         """Store everything, durably. Raises `Stale`, `StoreUnavailable`."""
-        raise NotImplementedError
 
     def begin_anew(self) -> None:
         """Forget all collected writes and all reads."""
