@@ -4,7 +4,7 @@ import re
 from collections.abc import Callable
 from typing import Any
 
-from playwright.sync_api import Browser, Page, expect
+from playwright.sync_api import Browser, Page, Route, expect
 
 from wfcore.model.approval import DecisionSource
 from wfcore.model.workflow import ApprovalStep, Column, ColumnType, GroupSpec
@@ -237,6 +237,19 @@ def test_the_inbox_lists_what_waits(site: Site, signed_in: Page, accessible: Any
     accessible(signed_in)
     signed_in.keyboard.press("j")
     signed_in.keyboard.press("Enter")
+    bar(signed_in).wait_for()
+
+
+def test_no_key_is_lost_while_what_keys_do_is_loading(site: Site, signed_in: Page):
+    """Enter after `j` opens the first approval, also where the script of the keys comes late."""
+    Case(site, 2)
+    signed_in.goto(f"{site.url}/inbox")
+    held: list[Route] = []
+    signed_in.route("**/keys.js", lambda one: held.append(one))
+    with signed_in.expect_request("**/keys.js"):
+        signed_in.keyboard.press("j")
+    signed_in.keyboard.press("Enter")
+    held.pop().continue_()
     bar(signed_in).wait_for()
 
 

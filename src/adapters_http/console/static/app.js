@@ -63,14 +63,18 @@ keysOn.checked = local?.getItem("wfcore:keys") !== "off";
 keysOn.onchange = () => local?.setItem("wfcore:keys", keysOn.checked ? "on" : "off");
 
 let going = false;
+let loading; // what a key does, until it is done: Enter waits for it
 document.addEventListener("keydown", (event) => {
-  if (event.key === "Escape") close();
+  const { key } = event;
+  if (key === "Escape") close();
   const held = event.ctrlKey || event.metaKey;
-  if (event.altKey || (held ? event.key !== "k" : event.target.closest("input, select, textarea, dialog[open]")) || (event.key !== "?" && !keysOn.checked)) return;
-  const place = going && document.querySelector(`.places [data-go=${CSS.escape(event.key)}]`);
-  going = event.key === "g" && !going;
-  if (!place && !held && !"?/jkax".includes(event.key)) return;
+  if (event.altKey || (held ? key !== "k" : event.target.closest("input, select, textarea, dialog[open]")) || (key !== "?" && !keysOn.checked)) return;
+  const place = going && document.querySelector(`.places [data-go=${CSS.escape(key)}]`);
+  going = key === "g" && !going;
+  const entered = key === "Enter" && loading;
+  if (!place && !held && !entered && !"?/jkax".includes(key)) return;
   event.preventDefault();
   if (place) place.click();
-  else import("./keys.js").then(({ KEYS }) => KEYS[held ? "find" : event.key]?.(_));
+  else if (entered) loading.then(() => document.activeElement.click());
+  else loading = import("./keys.js").then(({ KEYS }) => (loading = KEYS[held ? "find" : key]?.(_)));
 });
