@@ -50,13 +50,11 @@ def note(
     """Append a run that began at *since* (`time.monotonic`), if runs are recorded."""
     if not WANTED:
         return
-    told = ["git", "describe", "--always", "--dirty", "--exclude=*"]
-    commit = subprocess.run(told, cwd=HERE, check=True, capture_output=True, text=True).stdout
     run = Run(
         proof,
         seed,
         datetime.now(UTC).date().isoformat(),
-        commit.strip(),
+        _commit(),
         platform.python_version(),
         round(monotonic() - since, 1),
         dict(sorted(figures.items())),
@@ -65,6 +63,17 @@ def note(
     )
     with FILE.open("a") as file:
         file.write(json.dumps(asdict(run)) + "\n")
+
+
+def _commit() -> str:
+    """The commit that runs, with a mark where files differ from it, the record itself excepted."""
+
+    def said(*words: str) -> str:
+        ran = subprocess.run(("git", *words), cwd=HERE, check=True, capture_output=True, text=True)
+        return ran.stdout.strip()
+
+    changed = said("status", "--porcelain", "--untracked-files=no", "--", ".", f":!{FILE}")
+    return said("rev-parse", "--short=8", "HEAD") + ("-dirty" if changed else "")
 
 
 def runs(file: Path = FILE) -> Iterator[Run]:
