@@ -26,7 +26,7 @@ What may not be done here:
 - No condition on data. A child that ended well and one that ended badly are two facts; so are the
   approval of a step's rows and the approval of more budget. Decision 96.
 
-An execution that ends before its steps have takes them with it: such facts share the base
+An execution may end before its steps do; its open steps then end with it. Such facts share the base
 `ExecutionAborted`, and the rows of `STEP` say what becomes of each open step.
 
 A definition may have `onFailure` steps. Then `Failing` comes in the place of `Failed`: all that was
@@ -57,7 +57,7 @@ def _cut(error: str) -> str:
 
 @frozen
 class StepFact:
-    """Something happened to one of its steps; the table of steps says what becomes of that."""
+    """A fact about one step; the table of steps says what it changes."""
 
     step_name: str
 
@@ -162,7 +162,10 @@ class MailRefused(MailEnded):
 
 @frozen
 class StepSkipped(StepFact):
-    """Its `when` was false. `steps`: for how many steps that counts, those inside included."""
+    """
+    The step's `when` was false. `steps`: the number of steps that this counts for, steps inside
+    included.
+    """
 
     steps: int = 1
 
@@ -183,8 +186,8 @@ class StepDone(StepFact):
 @frozen
 class UsageRecorded(StepFact):
     """
-    The current attempt consumed this, however it is going to end. `model`: the model that answered,
-    of a step that may ask several.
+    The current attempt consumed this usage, whatever its end will be. `model`: the model that
+    answered, of a step that may ask several.
     """
 
     usage: Usage
@@ -209,7 +212,8 @@ class StepRetrying(StepFact):
 @frozen
 class StepPostponed(StepFact):
     """
-    The attempt could not start, because the machine lacked something (`why`); none of it has run.
+    The attempt could not start, because the machine lacked a resource (`why`); no part of it has
+    run.
 
     The same attempt begins again at `retry_at`.
     """
@@ -236,7 +240,7 @@ class ApprovalOpened(StepFact):
 
 @frozen
 class BudgetReached(StepFact):
-    """The step's next call would exceed the budget; before it, people are asked for more."""
+    """The step's next call would exceed the budget; people are asked for more before that call."""
 
     approval_id: str
 
@@ -253,7 +257,7 @@ class Approved(StepFact):
 class Revised(StepFact):
     """
     People asked for changes: the step ends with `output`, and the results of the steps `again`,
-    itself among them, are put aside, so that these come next.
+    this step included, are put aside; these steps run next.
     """
 
     approval_id: str
@@ -281,7 +285,7 @@ class StepsCancelled:
 
 @frozen
 class ExecutionAborted:
-    """The execution ends before all of its steps have; what is open ends with it."""
+    """The execution ends before all of its steps have ended; open steps end with it."""
 
 
 @frozen
@@ -294,7 +298,10 @@ class Rejected(StepFact, ExecutionAborted):
 
 @frozen
 class Failed(ExecutionAborted):
-    """A step failed for good, and the execution with it. No step name: the output did."""
+    """
+    A step failed for good, and so the execution. Without a step name: the execution's output
+    failed.
+    """
 
     error: str = field(converter=_cut)
     step_name: str | None = None
@@ -303,7 +310,7 @@ class Failed(ExecutionAborted):
 
 @frozen
 class Failing(ExecutionAborted):
-    """As `Failed`, but its `onFailure` steps come before the end. EX-31."""
+    """As `Failed`, but the `onFailure` steps run before the end. EX-31."""
 
     error: str = field(converter=_cut)
     step_name: str | None = None
@@ -312,53 +319,61 @@ class Failing(ExecutionAborted):
 
 @frozen
 class FailureHandled(ExecutionAborted):
-    """Its `onFailure` steps have ended, well or badly; now it fails as it was going to."""
+    """
+    The `onFailure` steps have ended, well or badly; the execution fails, as was decided before
+    them.
+    """
 
     failure: PendingFailure
 
 
 @frozen
 class CancelAsked(ExecutionAborted):
-    """Somebody who may do so cancelled it."""
+    """Somebody with the right to do so cancelled the execution."""
 
 
 @frozen
 class ParentEnded(ExecutionAborted):
-    """The execution that started it has ended, or the step that did."""
+    """The execution that started this one has ended, or the step that started it."""
 
 
 @frozen
 class GraceOver(ExecutionAborted):
-    """Nobody resumed it in time."""
+    """Nobody resumed the interrupted execution in time."""
 
 
 @frozen
 class FailingAfterGrace(GraceOver):
-    """Nobody resumed it in time; its `onFailure` steps come before the end. EX-31."""
+    """
+    Nobody resumed the interrupted execution in time; its `onFailure` steps run before the end.
+    EX-31.
+    """
 
 
 @frozen
 class Claimed:
-    """A worker took it; the store has already recorded the worker and its fencing number."""
+    """
+    A worker took the execution; the store has already recorded the worker and its fencing number.
+    """
 
 
 @frozen
 class WakeAt:
-    """Something runs; its worker must look again at `until`."""
+    """A step is running; the worker plans again at `until`."""
 
     until: EpochMs | None
 
 
 @frozen
 class Suspended:
-    """Nothing can run before `until` (None: before a child ends); the lease is given back."""
+    """Nothing can run before `until` (None: before a child ends); the worker returns the lease."""
 
     until: EpochMs | None
 
 
 @frozen
 class AwaitingApproval:
-    """Nothing can run, and an approval is open; something times out at `until`."""
+    """Nothing can run while an approval is open; a timeout is due at `until`."""
 
     approval_id: str
     step_name: str
@@ -374,19 +389,19 @@ class Finished:
 
 @frozen
 class LeaseReturned:
-    """Its worker stopped or died while no step was in flight: any worker may go on."""
+    """The worker stopped or died while no step was in flight: any worker may continue."""
 
 
 @frozen
 class WorkerLost:
-    """Its worker died with a step in flight; its grace is over at `grace_until`."""
+    """The worker died with a step in flight; the grace period ends at `grace_until`."""
 
     grace_until: EpochMs
 
 
 @frozen
 class Resumed:
-    """The service takes it up again."""
+    """The service takes the execution up again."""
 
 
 # fmt: off

@@ -39,29 +39,30 @@ from wfcore.time import DurationMs, EpochMs, later
 
 @frozen
 class Disabled:
-    """Its owner or the operator disabled it."""
+    """The owner or the operator disabled the webhook."""
 
 
 @frozen
 class PlanExceeded:
     """
-    After a downgrade the account has more webhooks than its plan allows; this is one of the newest.
+    After a downgrade the account has more webhooks than its plan allows; this webhook is one of the
+    newest.
     """
 
 
 @frozen
 class WorkflowDeleted:
-    """The workflow that it started is gone."""
+    """The webhook's workflow is deleted."""
 
 
 @frozen
 class AccessLost:
-    """Its owner may no longer EDIT the workflow."""
+    """The webhook's owner may no longer EDIT the workflow."""
 
 
 @frozen
 class Enabled:
-    """Its owner, the operator or an upgrade enabled it; plan and access allow it."""
+    """The owner, the operator or an upgrade enabled the webhook; plan and access allow it."""
 
 
 Fact: TypeAlias = Disabled | PlanExceeded | WorkflowDeleted | AccessLost | Enabled
