@@ -351,7 +351,7 @@ def _redriven(world: _After, run: Execution) -> Results:
 
 
 def _anything(world: _After, before: object, after: object) -> None:
-    """Records of this kind promise nothing but their versions."""
+    """The only promise about records of this kind is their version."""
 
 
 def _state(world: _After, before: WorkflowState | None, after: WorkflowState | None) -> None:
@@ -371,7 +371,10 @@ def _state(world: _After, before: WorkflowState | None, after: WorkflowState | N
 
 
 def _writes_its_state(world: _After, before: Execution | None, after: Execution) -> None:
-    """A step that counts, and completes, has written the state of a workflow that is there."""
+    """
+    A completed step that counts has written the state of its workflow, unless the workflow was
+    deleted.
+    """
     for key, result in after.step_results.items():
         if result.status is not StepStatus.COMPLETED or not isinstance(result.output, Mapping):
             continue

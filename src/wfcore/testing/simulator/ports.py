@@ -52,7 +52,7 @@ class SimClock:
         return self._known
 
     def restart(self, known: HeldTime | None) -> None:
-        """Go on as a process that has *known*, or that starts now."""
+        """Continue as a process that knows *known*, or that starts now."""
         machine = self._machine
         self._known = known or HeldTime.started(machine.wall(), machine.steady())
 
@@ -164,7 +164,7 @@ _NO_FILES: Sequence[FoundFile] = ()
 
 
 class EmptyFiles:
-    """Artifact files without contents: what simulated steps leave is nothing but a name."""
+    """Artifact files without contents: a file of a simulated step is nothing but a name."""
 
     async def store(
         self, execution_id: str, artifact_id: str, content: BinaryIO, name: str = ""

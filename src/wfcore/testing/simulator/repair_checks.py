@@ -1,8 +1,8 @@
 """
 The checks of redrives and of files that steps read. EX-35, FI-2.
 
-A redrive may keep only results of the execution that it redrives, and only finished ones; what it
-keeps does not run, and its plan is as its caller saw it.
+A redrive may keep only results of the execution that it redrives, and only finished ones; kept
+steps do not run, and the plan is the plan that its caller saw.
 """
 
 from collections.abc import Iterator, Mapping
@@ -36,7 +36,8 @@ def kept_results(old: Execution, new: Execution, definition: Definition) -> Resu
 
 def _is_within_tolerated(name: str, definition: Definition) -> bool:
     """
-    Whether a container around the step may fail: a failed one is kept whole, with what it ended.
+    Whether a container around the step may fail: a failed container is kept whole, with the steps
+    that it ended.
     """
     located = list(definition.located())
     (place,) = (path for path, step in located if step.name == name)

@@ -93,7 +93,7 @@ class SimRunner:
         self._spawn = SimSchedulingPoint(store=False)
 
     async def run(self, job: Job, say: Say) -> StepEnd:
-        """Do what the source says. An attempt that is cut short leaves `running`, too."""
+        """Do what the source says. A cancelled attempt is no longer in `running`, either."""
         attempt = (job.execution_id, job.step_name, job.attempt)
         verb, *numbers = _told(job)
         if verb == "held" and job.postponed < int(numbers[0]):

@@ -1,9 +1,9 @@
 """
 The key of a state: equal for states from which the same can happen.
 
-A key abstracts from names and from the clock. Ids are replaced by their rank among the ids of the
-state, which keeps their order, the only thing that the rules compare. Future instants are replaced
-by their distance from now. Past instants of records are replaced by their rank, since records are
+A key leaves out names and the clock. Ids are replaced by their rank among the ids of the state,
+which keeps their order, the only thing that the rules compare. Future instants are replaced by
+their distance from now. Past instants of records are replaced by their rank, since records are
 compared with each other and with now; what a call has read from a clock keeps its distance. Left
 out are tables that never change, the audit log, and the instants of events: nothing reads them.
 """
@@ -42,8 +42,8 @@ what a call has read from a clock (a tuple)."""
 
 class StateKeys:
     """
-    Makes keys. *constants*: tables that never change from *first* on. They are left out, unless
-    they hold an instant to come, whose distance from now changes.
+    Makes keys. *constants*: tables that never change from *first* on. The key leaves them out,
+    unless they hold a future instant, whose distance from now changes.
     """
 
     def __init__(self, constants: frozenset[str], first: WorldState) -> None:

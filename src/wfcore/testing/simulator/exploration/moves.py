@@ -2,8 +2,7 @@
 The moves of a world: everything that may happen next in a state.
 
 A move is a step of the exploration: an answer to one waiting call, the beginning of a call, the
-start or the end of an attempt, the next deadline, or a fault. Nothing happens within a move but
-what that move does.
+start or the end of an attempt, the next deadline, or a fault. Nothing else happens within a move.
 """
 
 from collections.abc import Callable, Iterator
@@ -150,7 +149,7 @@ def _steps(system: ExploredSystem, node: ExploredNode, held: OpenLease) -> Itera
 
 
 def _has_news(system: ExploredSystem, node: ExploredNode) -> bool:
-    """Whether a heartbeat would tell the process anything."""
+    """Whether a heartbeat would bring the process anything new."""
     if not node.leases:
         return False
     runs, now = system.table(EXECUTIONS.name), system.clock(node.name).service_now()
@@ -221,7 +220,9 @@ _IS_DUE: dict[str, Callable[[ExploredSystem, str], bool]] = {
     "end graces": _grace_is_due,
     "fire": _timer_is_due,
 }
-"""Whether a duty has anything to do. A duty without is left out: it would change nothing."""
+"""
+Whether a duty has anything to do. A duty without work is left out, because it would change nothing.
+"""
 
 
 # What clients do.
@@ -285,7 +286,7 @@ def _jump(system: ExploredSystem) -> None:
 
 
 def _pass(system: ExploredSystem, ms: int) -> None:
-    """Let time pass until the next deadline. Processes that work extend their leases meanwhile."""
+    """Let time pass until the next deadline. Working processes extend their leases meanwhile."""
     system.now += ms
     for name, node in system.nodes.items():
         if node.works:
@@ -293,7 +294,7 @@ def _pass(system: ExploredSystem, ms: int) -> None:
 
 
 def _until_next_deadline(system: ExploredSystem) -> int | None:
-    """The ms until the next instant at which anything becomes due; None if nothing will."""
+    """The ms until the next instant at which anything becomes due; None if nothing will be due."""
     clock = system.clock(system.scope.nodes[0])
     now, deadline = clock.service_now(), clock.deadline_now()
     waits = [at - now for at in _instants_of_work(system) if at > now]

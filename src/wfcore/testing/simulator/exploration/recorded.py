@@ -1,7 +1,7 @@
 """
-Ports that record what they return, so that a coroutine can be made again from the record.
+Ports that record what they return, so that a coroutine can be rebuilt from the record.
 
-While the record is read back, a port returns what it returned before and does nothing else.
+While a coroutine is rebuilt, a port returns the recorded values and does nothing else.
 """
 
 from collections import Counter
@@ -21,8 +21,8 @@ R = TypeVar("R")
 
 class Recorder:
     """
-    The record of the one coroutine that runs now. `quiet` becomes False when the coroutine uses
-    anything but the answers: a clock, an id or a hint.
+    The record of the one coroutine that runs now. `quiet` becomes False when the coroutine uses a
+    clock, an id or a hint besides the answers.
     """
 
     def __init__(self) -> None:
@@ -34,14 +34,14 @@ class Recorder:
         self._applies = False
 
     def begin(self, tape: tuple[PortAnswer | PortReading, ...]) -> None:
-        """Prepare for a coroutine that has had *tape*."""
+        """Prepare for a coroutine that has received the answers on *tape*."""
         self.tape = list(tape)
         self.hints.clear()
         self._at = 0
         self._replays = bool(tape)
 
     def replayed(self, coroutine: Coroutine[Request, Any, Any]) -> Request:
-        """Give *coroutine* what is on the tape; return its next request."""
+        """Send the answers on the tape to *coroutine*; return its next request."""
         ask = coroutine.send(None)
         while self._at < len(self.tape):
             answer = self.tape[self._at]
@@ -135,8 +135,8 @@ class RecordedIds:
 
 class RecordedHints:
     """
-    The `Wakeup` of one process. Hints that only shorten a wait do nothing: whoever would wait may
-    go on at any time.
+    The `Wakeup` of one process. Hints that only shorten a wait do nothing: here a waiting task may
+    continue at any time.
     """
 
     def __init__(self, recorder: Recorder) -> None:

@@ -71,7 +71,7 @@ def scope_named(name: str) -> Scope:
 
 
 def replayed(kept: Mapping[str, Any]) -> ReplayedPath:
-    """The path of a kept file, gone again. Raises `ValueError`, `KeyError`, `InvalidInput`."""
+    """The replay of the path in a kept file. Raises `ValueError`, `KeyError`, `InvalidInput`."""
     return replay_path(scope_named(kept["scope"]), kept["path"], kept["constants"])
 
 

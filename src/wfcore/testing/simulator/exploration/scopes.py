@@ -16,7 +16,7 @@ CRASH, LOSE, FREEZE, JUMP, HINT = "crash", "lost answer", "freeze", "clock jump"
 FAULTS = (CRASH, LOSE, FREEZE, JUMP, HINT)
 """
 The faults: a process dies; a write is done and its answer lost; a process stops for a while and
-loses its leases; the wall clock jumps; a hint comes again or for nothing.
+loses its leases; the wall clock jumps; a hint comes twice or without a cause.
 """
 
 
@@ -27,9 +27,9 @@ class Scope:
     `WorldScenario`. `started`: the starts that were answered before the exploration begins. `acts`:
     what clients may do, each once, at any time, at the process `node`: start, decide, cancel.
     `faults`: how often each fault may happen. `before`: the moves with which every path begins; `*`
-    stands for all requests of a call. `retired`: the processes that from then on claim and sweep
-    nothing: they serve clients, and end what they hold. `locks`: the store learns at once that a
-    process died. `jump_ms`: how far the wall clock jumps.
+    stands for all requests of a call. `retired`: the processes that claim and sweep nothing after
+    `before`: they serve clients, and finish the executions that they hold. `locks`: the store
+    learns at once that a process died. `jump_ms`: how far the wall clock jumps.
     """
 
     name: str

@@ -8,7 +8,7 @@ runs in a move are the real use cases on the real store in memory. Requests are 
 which others can come between, because the core awaits only ports.
 
 **States.** Tables are copied. A coroutine cannot be copied, but it is a function of the answers
-that it has had, so a call is kept as these answers (`recorded`) and is made again from them for its
+that it has had, so a call is stored as these answers (`recorded`) and is rebuilt from them for its
 next move. Memory of a process outside of calls (leases, running steps) is data (`states`). Two
 states with one key (`keys`) allow the same continuations, so the second is not visited again. The
 search goes breadth first: the first path to a violation is a shortest one.
@@ -86,7 +86,7 @@ class Exploration:
 
 @frozen
 class ReplayedPath:
-    """A path that was gone again. `trace`: each move with its requests, in words."""
+    """The replay of a path. `trace`: each move with its requests, in words."""
 
     broken: str | None
     trace: tuple[str, ...]
@@ -126,7 +126,7 @@ def replay_path(
     store: NewStore = in_memory,
 ) -> ReplayedPath:
     """
-    Go the *path* of an `Exploration` again, with its *constants*. Raises `ValueError` if a move is
+    Replay the *path* of an `Exploration`, with its *constants*. Raises `ValueError` if a move is
     not possible, or changes a constant.
     """
     system = ExploredSystem(scope, watch, store, frozenset(constants))

@@ -2,7 +2,7 @@
 The states of an explored world, as data: nothing here runs.
 
 A call that awaits a port is kept as the answers that the call has had so far. A coroutine is a
-function of its answers, so the answers are its state, and the coroutine can be made again.
+function of its answers, so the answers are its state, and the coroutine can be rebuilt.
 """
 
 from collections.abc import Mapping
@@ -98,7 +98,7 @@ class ExploredNode:
     """
     A process. `worker` is new at each start. `frozen`: no task continues, and no lease is extended.
     `disturbed`: the process may rightly have lost a lease since its start. `retired`: the process
-    claims nothing and sweeps nothing; it only ends what it holds.
+    claims nothing and sweeps nothing; it only finishes the executions that it holds.
     """
 
     name: str

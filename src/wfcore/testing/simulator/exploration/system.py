@@ -62,7 +62,7 @@ DUTIES: dict[str, Callable[..., Any]] = {
     "end graces": lambda services: sweeping.end_graces(services, raise_failures),
     "fire": lambda services: firing.fire_due(services, raise_failures),
 }
-"""The duties of a sweep. They share nothing, so a sweep is its duties one after another."""
+"""The duties of a sweep. The duties share nothing, so a sweep is its duties one after another."""
 UNITS = ("begin", "go on", "complete")
 Say = Callable[[str], None]
 
@@ -73,8 +73,8 @@ class NotConstant(Exception):
 
 class ExploredSystem:
     """
-    One world in its present state. Implements `WorldFacts`. *constants*: the tables of which it is
-    assumed that nothing changes them; see `search`.
+    One world in its present state. Implements `WorldFacts`. *constants*: the tables that are
+    assumed never to change; see `search`.
     """
 
     def __init__(
@@ -224,7 +224,7 @@ class ExploredSystem:
     # Calls: begun, continued by one answer, ended.
 
     def services(self, node: str) -> Services:
-        """The services of a process, with nothing that an earlier call left in memory."""
+        """The services of a process, without anything that an earlier call left in memory."""
         return Services(
             store=self._stores[node],
             counters=self._counters,
@@ -305,7 +305,7 @@ class ExploredSystem:
     ) -> None:
         """
         Run a call up to its next request. Requests that only read constants are answered at once,
-        unless the call then does anything but ask again.
+        if the call then makes another request and does nothing else.
         """
         recorder = self.recorder
         try:
@@ -347,7 +347,7 @@ class ExploredSystem:
         del self.recorder.hints[hints:]
 
     def _heed(self, call: OpenCall) -> None:
-        """Let the worker of the process hear the hints of a call."""
+        """Pass the hints of a call to the worker of the process."""
         for kind, execution_id in tuple(self.recorder.hints):
             if kind == "stop":
                 self.stop_steps(call.node, execution_id, current=call.name)
@@ -394,7 +394,7 @@ class ExploredSystem:
         self.begin(node, purpose, *about, name=name)
 
     def _repeat(self, call: OpenCall, lease: Lease) -> None:
-        """Let the unit of a call begin again, whose answer was lost."""
+        """Repeat the unit of a call whose answer was lost."""
         held = self.nodes[call.node].leases.get(lease.execution_id)
         if held is not None and held.fence == lease.fence:
             again = call.purpose, *call.about[3:]
@@ -424,14 +424,17 @@ class ExploredSystem:
         self._hold(call.node, held)
 
     def _hold(self, node: str, held: OpenLease) -> None:
-        """Keep *held* with its process, or let go of it if nothing is left to do."""
+        """Keep *held* with its process, or release it if nothing is left to do."""
         leases = {**self.nodes[node].leases, held.id: held}
         if not (held.busy or held.steps or held.next):
             del leases[held.id]
         self.nodes[node] = evolve(self.nodes[node], leases=leases)
 
     def stop_steps(self, node: str, execution_id: str, current: str = "") -> None:
-        """End the steps of an execution that others have moved, and what records their ends."""
+        """
+        End the steps of an execution that other processes have moved, and the units that record the
+        ends.
+        """
         held = self.nodes[node].leases.get(execution_id)
         if held is None:
             return
@@ -444,13 +447,13 @@ class ExploredSystem:
         self._hold(node, evolve(held, steps=(), busy=busy, next=next))
 
     def look(self, node: str, execution_id: str) -> None:
-        """Let the worker go on with a held execution as soon as no unit of it is open."""
+        """Let the worker continue a held execution as soon as no unit of the execution is open."""
         held = self.nodes[node].leases.get(execution_id)
         if held is not None and held.steps:
             self._hold(node, evolve(held, look_at=0))
 
     def heartbeat(self, node: str) -> None:
-        """Extend the leases of a process, and heed what it learns."""
+        """Extend the leases of a process, and act on the result."""
         leases = self.nodes[node].leases
         if not leases:
             return
@@ -505,7 +508,10 @@ class ExploredSystem:
         return cast("Calling", found)
 
     def target(self, act: Act) -> str | None:
-        """What an act is about: an execution, an approval, or (a start) nothing; None: not yet."""
+        """
+        The object of an act: an execution, an approval, or nothing for a start; None: it does not
+        exist yet.
+        """
         if act.verb == "start":
             return ""
         if act.verb == "cancel":
@@ -517,7 +523,7 @@ class ExploredSystem:
         return next(open, None)
 
     def _answered(self, call: OpenCall, result: Any, refusal: WfError | None) -> None:
-        """Keep what a client has learnt. Raises `Violation` if that contradicts what it knew."""
+        """Record the answer to a client. Raises `Violation` if it contradicts an earlier answer."""
         if refusal is not None:
             return
         act = self.scope.acts[call.about[0]]
