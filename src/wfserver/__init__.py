@@ -2,7 +2,7 @@
 The bundled server: settings, composition of the adapters, command line.
 
 The server's packages have plain names, and the first package on the import path wins. A foreign
-package of the same name is refused here, before any of its code runs (decision 122).
+package of the same name is refused here, before any of its code runs.
 """
 
 import os

@@ -8,7 +8,7 @@ caller does to its memory meanwhile. Only the caller waits for a slow peer.
 
 Other threads of the step can change the flags of the socket at any moment, so every call on it may
 block. The filter therefore makes these calls in a thread of its own. A step that blocks this thread
-delays only its own calls; the supervisor still watches the step. Decision 263. Standard library
+delays only its own calls; the supervisor still watches the step. Decision 254. Standard library
 only.
 """
 

@@ -3,7 +3,7 @@ The store for several machines: PostgreSQL, the only source of truth and of time
 
 Each process has a few connections. The guarantees that SQLite's single writer gives for free (room
 in a group, one chain, one claim at a time) come from an advisory lock, a row lock or `SKIP LOCKED`
-here, and no row is written by every commit. Decisions 154, 156 and 158.
+here, and no row is written by every commit. Decisions 100, 154 and 158.
 """
 
 from collections.abc import AsyncIterator, Collection, Mapping, Sequence

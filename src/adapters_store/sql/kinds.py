@@ -6,7 +6,7 @@ A kind is a key, columns for lookups, a version and a body: enough for the state
 A cell is JSON text, sealed if it comes from people or steps, contains a secret or lets somebody in.
 Decision 86. A sealed cell is `~`, the id of the key, a dot, and the output of the sealer. No JSON
 begins with a tilde. Where there is a key, a cell in clear is refused: anybody who can write to the
-database could have put that cell there. SC-10, decision 257. Values that SQL uses stay in clear in
+database could have put that cell there. SC-10, decision 86. Values that SQL uses stay in clear in
 columns and bodies of their own: ids, states, instants, names.
 """
 # ruff: noqa: S608 - only constant names of this package are put into the text

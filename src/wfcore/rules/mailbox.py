@@ -5,7 +5,7 @@ Domains are compared by their A-labels, as browsers and mail servers write them,
 without case. So an account, an approver and a typed name are one person, however each was spelt.
 The mapping of a label is that of UTS #46 without its transitional part: lower case and NFKC, with ß
 and final sigma kept, since `straße.example` and `strasse.example` have different owners. The codec
-`idna` of the standard library maps both to one name. Decision 247.
+`idna` of the standard library maps both to one name.
 """
 
 import re

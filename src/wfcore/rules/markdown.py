@@ -8,7 +8,7 @@ that templates insert, a backslash precedes each character with a meaning (`esca
 character then has none, in code as well, where other backslashes are plain text.
 
 Anybody who starts an execution supplies text, so the work grows with its length and no faster.
-Every repeat in a pattern is bounded or possessive: it never backtracks. MD-4, decision 259.
+Every repeat in a pattern is bounded or possessive: it never backtracks. MD-4, decision 251.
 """
 
 import re

@@ -99,7 +99,7 @@ def check_secrets(variables: JsonObject, names: Collection[str], path: str = "in
     """
     Raises `InvalidInput` for the first of the secret *names* that exceeds the bound on secrets;
     *path*: the place of *variables* in the error. Masking takes work for each line and value, so
-    the sum is bounded. SC-11, decision 260.
+    the sum is bounded. SC-11.
     """
     values = lines = size = 0
     for name in (name for name in variables if name in names):

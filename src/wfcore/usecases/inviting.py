@@ -1,8 +1,10 @@
 """
-Invitations of people by operators. AC-12. Decision 295.
+Invitations of people by operators. AC-12.
 
 An invitation is the account itself, until its person signs in for the first time: the account
-stands among people from the beginning, may be a member of groups, and can be asked for approvals.
+stands among people from the beginning, may be a member of groups, and can be asked for approvals. A
+record of its own would be a second kind of person for groups and approvers. The link is that of a
+sign-in, valid for a day.
 """
 
 from collections.abc import Sequence

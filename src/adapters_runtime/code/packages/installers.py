@@ -52,7 +52,7 @@ modules._load = function (name, parent) {
 """
 """
 A script that Node runs before npm resolves. It refuses packages named by address before they are
-fetched, as `_REGISTRY_ONLY` does in an npm that knows these options. Decision 242.
+fetched, as `_REGISTRY_ONLY` does in an npm that knows these options. Decision 49.
 """
 _GUARDED = {"NODE_OPTIONS": f"--require={HERE}/{_GUARD}"}
 _PUBLIC_REGISTRY = "https://registry.npmjs.org/"
