@@ -289,8 +289,10 @@ def payloads_rows(report: Report, folder: Path) -> None:
             report.at_most(row, f"{start:,.0f} ms", f"{raw:,.0f} ms of CPU", start / raw, 3)
             report.most(f"{name}: memory for looks, beyond idle", found["looks MB"], "MB", 150)
             report.most(f"{name}: memory for the start, beyond idle", found["start MB"], "MB", 150)
-            what = f"{name}: memory for a context file with them, beyond idle"
-            report.plain(what, f"{found['context MB']:.0f} MB")
+            code = found["code large"]
+            row = f"{name}: a code step behind them, which they are given to / their bytes"
+            report.at_most(row, f"{code:,.0f} ms", f"{raw:,.0f} ms of CPU", code / raw, 1)
+            report.most(f"{name}: memory for that step, beyond idle", found["code MB"], "MB", 150)
 
 
 def given_rows(report: Report, folder: Path) -> None:

@@ -1,8 +1,9 @@
 """
 What looking costs beside large outputs: 15 steps that gave 4 MB each beside 15 that gave 4 bytes.
 
-`python -m bench.payloads FOLDER [URL]` prints the figures of one store as JSON: in a process of its
-own, so that its memory is that of a server that has only looked. Another one made the executions.
+`python -m bench.payloads PART FOLDER [URL]` prints figures of one store as JSON: each part in a
+process of its own, so that its memory is that of a server that does nothing else. Another process
+made the executions.
 """
 
 import asyncio
@@ -21,12 +22,10 @@ from typing import Any
 import orjson
 
 from adapters_http.app import create_app
-from adapters_runtime.code.environment import files
-from adapters_runtime.sandbox.step_folders import StepFolder
+from adapters_runtime.code.runner import CodeStepRunner
 from adapters_store.postgres.connection import close_pool, lent, open_pool
 from adapters_store.sql.sealing import AeadSealer, new_key
 from bench.postgres import new_database
-from wfcore.effects import StartStep
 from wfcore.model.access import OPERATOR, Principal, Scope, Tier
 from wfcore.model.execution import Execution, StepResult, StepStatus, evolve
 from wfcore.model.json import Json
@@ -37,11 +36,10 @@ from wfcore.time import DurationMs
 from wfcore.usecases.accounts import accounts, keys
 from wfcore.usecases.administration.lookup import owner_of
 from wfcore.usecases.executions import executions, redriving, starting, worker
-from wfcore.usecases.executions.step_jobs import job_for
 from wfcore.usecases.services import Services
-from wfcore.usecases.unit_of_work import definition_of
 from wfcore.usecases.workflows import workflows
 from wfserver.compose import System, open_system
+from wfserver.serving.engine import new_runner
 from wfserver.serving.memory import settle_memory
 from wfserver.settings.record import settings_from
 
@@ -50,6 +48,8 @@ KINDS = ("large", "small")
 CANCELLED = 3
 POLLS = 40
 ROW = {"id": 1234567, "name": "a value of some length", "amount": 1234.5, "ok": True}
+PAUSE = DelayStep("pause", duration_ms=DurationMs(3_600_000))
+AFTER = CodeStep("after", Language.BASH, 'stat -c %s "$WF_CONTEXT"')
 
 
 def output(kind: str) -> Json:
@@ -63,9 +63,12 @@ def figures(made: Any, folder: Path) -> dict[str, Any]:
     where = [str(folder), *([url] if url else [])]
     seeded = asyncio.run(_seeded(where))
     asked = json.dumps(seeded)
-    argv = [sys.executable, "-m", "bench.payloads", *where]
-    done = subprocess.run(argv, input=asked, capture_output=True, text=True, check=True)
-    return json.loads(done.stdout)  # type: ignore[no-any-return]
+    found: dict[str, Any] = {}
+    for part in PARTS:
+        argv = [sys.executable, "-m", "bench.payloads", part, *where]
+        done = subprocess.run(argv, input=asked, capture_output=True, text=True, check=True)
+        found |= json.loads(done.stdout)
+    return found
 
 
 def _opened(where: list[str]) -> Any:
@@ -83,15 +86,18 @@ async def _seeded(where: list[str]) -> dict[str, Any]:
         for kind in KINDS:
             found[kind] = [await _one(system, Principal(account), kind) for _ in range(CANCELLED)]
             found[f"{kind} workflow"] = found[kind][0][1]
+            found[f"{kind} code"] = (await _one(system, Principal(account), kind, AFTER))[0]
         return found
 
 
-async def _one(system: System, who: Principal, kind: str) -> tuple[str, str]:
-    """An execution at its delay, and its workflow."""
+async def _one(
+    system: System, who: Principal, kind: str, last: CodeStep | DelayStep = PAUSE
+) -> tuple[str, str]:
+    """An execution whose steps but the *last* have ended, and its workflow; a delay has begun."""
     services, now = system.services, system.services.store.now()
     names = [f"s{number}" for number in range(STEPS)]
     code = (CodeStep(name, Language.COMMAND, command=("true",)) for name in names)
-    steps = (*code, DelayStep("pause", duration_ms=DurationMs(3_600_000)))
+    steps = (*code, last)
     workflow = await workflows.apply_workflow(services, who.account.id, Definition(kind, steps))
     started = await starting.start_execution(services, who, workflow.id, {})
     value = output(kind)
@@ -102,8 +108,9 @@ async def _one(system: System, who: Principal, kind: str) -> tuple[str, str]:
         results = dict.fromkeys(names, done)
         unit.put(evolve(run, step_results=results, outputs_size=size_of(value) * STEPS))
         await unit.commit()
-    (lease,) = await worker.claim(services, "bench", 1)
-    await worker.begin(services, lease)
+    if last is PAUSE:
+        (lease,) = await worker.claim(services, "bench", 1, ids=[started.execution_id])
+        await worker.begin(services, lease)
     return started.execution_id, workflow.id
 
 
@@ -118,9 +125,22 @@ async def _measured(where: list[str], seeded: dict[str, Any]) -> dict[str, Any]:
         found["start large"] = await _start_to_delay(system, seeded["large"][0][0])
         found["start MB"] = _peak_mb() - idle
         found["bytes"] = await _bytes_ms(where)
-        await _context_file(system, seeded["large"][0][0])
-        found["context MB"] = _peak_mb() - idle
         return found
+
+
+async def _measured_code(where: list[str], seeded: dict[str, Any]) -> dict[str, Any]:
+    """The figures of a code step behind the outputs, whose context file has all of them."""
+    async with _opened(where) as system:
+        runner = new_runner(system)
+        try:
+            await _code_step(system, runner, seeded["small code"])
+            settle_memory()
+            idle = _memory_mb()
+            spent, size = await _code_step(system, runner, seeded["large code"])
+        finally:
+            await runner.close()
+        assert size > STEPS * EACH // 2, size
+        return {"code large": spent, "code MB": _peak_mb() - idle}
 
 
 async def _looks(looker: "Looker", seeded: dict[str, Any]) -> dict[str, Any]:
@@ -188,16 +208,21 @@ async def _start_to_delay(system: System, id: str) -> float:
     return spent
 
 
-async def _context_file(system: System, id: str) -> None:
-    """What a code step behind the outputs is given: its context holds all of them."""
+async def _code_step(system: System, runner: CodeStepRunner, id: str) -> tuple[float, int]:
+    """The CPU in ms of the server for the execution's last step, and the size of its context."""
     services = system.services
-    async with services.store.view() as view:
-        run = await view.get(Execution, id)
-        assert run is not None
-        definition = await definition_of(view, run.workflow_id, run.revision)
-    job = job_for(services.templates, run, definition, StartStep("s0", 1), {})
+    began = time.process_time()
+    (lease,) = await worker.claim(services, "bench", 1, ids=[id])
+    (job,) = (await worker.begin(services, lease)).jobs
     assert isinstance(job, StepJob)
-    assert sum(map(len, files(job, StepFolder.at("/step")).values())) > STEPS * EACH // 2
+    end = await runner.run(job, _ignored)
+    spent = (time.process_time() - began) * 1_000
+    assert end.error is None, end
+    return spent, int(end.output)  # type: ignore[call-overload]
+
+
+async def _ignored(stream: str, lines: str) -> None:
+    """Lines are no concern of this row."""
 
 
 async def _bytes_ms(where: list[str]) -> float:
@@ -253,5 +278,8 @@ def _peak_mb() -> float:
     return kib * 1_024 / 1e6
 
 
+PARTS = {"looks": _measured, "code": _measured_code}
+
 if __name__ == "__main__":
-    print(json.dumps(asyncio.run(_measured(sys.argv[1:], json.load(sys.stdin)))))
+    _, _part, *_where = sys.argv
+    print(json.dumps(asyncio.run(PARTS[_part](_where, json.load(sys.stdin)))))

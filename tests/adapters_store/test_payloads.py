@@ -4,6 +4,7 @@ from collections.abc import AsyncIterator
 from contextlib import AbstractAsyncContextManager
 from pathlib import Path
 from threading import get_ident
+from typing import Any, cast
 
 import orjson
 import pytest
@@ -20,16 +21,20 @@ from wfcore import (
     on_sqlite,
     start_execution,
 )
-from wfcore.model.access import Scope, Tier
+from wfcore.model.access import OPERATOR, Scope, Tier
+from wfcore.model.approval import DecisionSource
 from wfcore.model.execution import Execution, ExecutionStatus
 from wfcore.model.json import Json, JsonObject
 from wfcore.model.webhook import Delivery, DeliveryKind
 from wfcore.model.workflow import ApprovalStep, CodeStep, Definition, Language, LoopStep
-from wfcore.ports.runtime import StepEnd
+from wfcore.ports.runtime import StepEnd, StepJob
+from wfcore.rules.approval.machine import Approve
 from wfcore.rules.execution import proceed
 from wfcore.rules.execution.fold_steps import size_of
 from wfcore.testing.builders import NOW
 from wfcore.usecases.accounts.keys import create_key
+from wfcore.usecases.approvals.approvals import approvals_of
+from wfcore.usecases.approvals.deciding import Decide, decide_approval
 from wfcore.usecases.executions import executions, worker
 from wfcore.usecases.executions.redriving import redrive
 
@@ -41,6 +46,8 @@ FLOW = Definition(
         CodeStep("one", **CODE),
         LoopStep("each", variable="it", items=[1, 2], steps=(CodeStep("two", **CODE),)),
         ApprovalStep("ask", "May it?"),
+        CodeStep("three", **CODE),
+        CodeStep("named", Language.COMMAND, command=("echo", "{{ steps.one.output[7].id }}")),
     ),
 )
 
@@ -161,6 +168,36 @@ async def test_a_large_output_is_sealed_aside_of_the_event_loop(
     assert (count.sealed, count.in_loop) == (1, 0)
     assert (await whole(services, started.execution_id)).step_results["one"].output == large
     assert (await whole(services, started.execution_id)).outputs_size == end.size + len("[1,2]")
+
+
+async def test_a_code_step_is_given_large_outputs_undecoded(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """
+    The context of a code step has the outputs that the step sees as text, opened aside of the event
+    loop; an output is decoded if a template names it. ST-7, CS-2.
+    """
+    services, who, id = scene
+    count = Opened(monkeypatch)
+    (approval,) = await approvals_of(services, who, id)
+    asked = Decide(approval.id, Approve(), DecisionSource.API, alone=True)
+    await decide_approval(services, OPERATOR, asked)
+    (lease,) = await worker.claim(services, "test", 1, ids=[id])
+    (job,) = (await worker.begin(services, lease)).jobs
+    assert isinstance(job, StepJob)
+    assert (count.decoded, count.in_loop, {*job.outputs}) == (0, 0, {"one", "each"})
+    outputs = {name: result["output"] for name, result in seen_by(job).items()}
+    assert [outputs["one"], outputs["each"]] == [LARGE, [LARGE, LARGE]]
+    count.decoded = 0
+    (job,) = (await worker.complete_step(services, lease, "three", StepEnd(output=3))).jobs
+    assert isinstance(job, StepJob)
+    assert (job.argv, count.decoded, {*job.outputs}) == (("echo", "7"), 1, {"each"})
+    assert seen_by(job)["each"]["output"] == [LARGE, LARGE]
+
+
+def seen_by(job: StepJob) -> dict[str, Any]:
+    """The results of steps in the context of the job."""
+    return cast("dict[str, Any]", job.context["steps"])
 
 
 async def test_deliveries_are_listed_aside_of_the_event_loop(

@@ -13,16 +13,16 @@ import shutil
 from collections.abc import Mapping, Sequence
 from locale import CODESET, LC_CTYPE
 from pathlib import Path
+from typing import cast
 
 import orjson
 
 from adapters_runtime.code.languages import recipes_on
 from adapters_runtime.sandbox.client import uninterrupted
-from adapters_runtime.sandbox.isolation.config import CONTEXT
 from adapters_runtime.sandbox.launch import start_room
 from adapters_runtime.sandbox.step_folders import StepFolder
 from wfcore.errors import PackagesUnavailable
-from wfcore.model.json import JsonObject
+from wfcore.model.json import Json, JsonObject
 from wfcore.model.workflow import Language, Needs
 from wfcore.ports.runtime import Environments, LanguageState, StepJob
 
@@ -168,9 +168,9 @@ def command(argv: tuple[str, ...], path: str) -> list[str]:
     return [program, *argv[1:]]
 
 
-def files(job: StepJob, folder: StepFolder) -> dict[str, bytes]:
-    """The files in the step's folder at its start, by name: context, source and more. CS-2."""
-    content = {CONTEXT: _as_json({**job.context, "files": _listed(job, folder)})}
+def files(job: StepJob) -> dict[str, bytes]:
+    """The files in the step's folder at its start beside the context, by name: source and more."""
+    content: dict[str, bytes] = {}
     recipe = recipes_on(job.step.runtime).get(job.step.language)
     if recipe:
         source = job.step.source
@@ -180,6 +180,25 @@ def files(job: StepJob, folder: StepFolder) -> dict[str, bytes]:
         for name, text in recipe.more_files.items():
             content[name] = text.encode()
     return content
+
+
+def context(job: StepJob, folder: StepFolder) -> list[bytes]:
+    """The content of the context file, in pieces; no large output is copied. CS-2, ST-7."""
+    names = {**job.names, "files": _listed(job, folder)}
+    if not job.outputs:
+        return [_as_json(names)]
+    steps = cast("Mapping[str, JsonObject]", names.pop("steps"))
+    pieces = [_as_json(names)[:-1], b',"steps":']
+    before = b"{"
+    for name, result in steps.items():
+        pieces += (before, _as_json(name), b":")
+        if name in job.outputs:
+            status = _as_json(result["status"])
+            pieces += (b'{"status":', status, b',"output":', job.outputs[name], b"}")
+        else:
+            pieces.append(_as_json(result))
+        before = b","
+    return [*pieces, b"}}"]
 
 
 def _listed(job: StepJob, folder: StepFolder) -> list[JsonObject]:
@@ -198,11 +217,11 @@ def _listed(job: StepJob, folder: StepFolder) -> list[JsonObject]:
     ]
 
 
-def _as_json(context: JsonObject) -> bytes:
+def _as_json(value: Json) -> bytes:
     try:
-        return orjson.dumps(context)
+        return orjson.dumps(value)
     except TypeError:  # an integer beyond 64 bits, or half a character
-        return json.dumps(context).encode()
+        return json.dumps(value).encode()
 
 
 class PackageFolders:

@@ -317,7 +317,8 @@ class CodeStepRunner:
             stderr_bytes=limits.stderr,
             output_bytes=limits.output,
             memory=limits.memory,
-            files=step_environment.files(job, folder),
+            files=step_environment.files(job),
+            context=step_environment.context(job, folder),
             links=step_environment.links(job, modules),
             given=tree,
             profile=Profile(

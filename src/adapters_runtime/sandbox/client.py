@@ -12,7 +12,7 @@ import os
 import socket
 import subprocess
 import sys
-from collections.abc import Awaitable, Mapping
+from collections.abc import Awaitable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from itertools import count
 from pathlib import Path
@@ -74,9 +74,10 @@ class LaunchOrder:
     """
     An order to start the program at the path `argv[0]` with exactly this environment.
 
-    `files` are written into `folder` before the start, by name, and `links` (name to target) beside
-    them; the step starts in `cwd`. `given`: a tree of files that becomes the folder `FILES` in
-    `folder`, read-only; at levels without namespaces the tree is moved there. `profile`: what the
+    `files` are written into `folder` before the start, by name, `links` (name to target) beside
+    them, and the pieces of `context` as `CONTEXT`; the step starts in `cwd`. `given`: a tree of
+    files that becomes the folder `FILES` in `folder`, read-only; at levels without namespaces the
+    tree is moved there. `profile`: what the
     step may see and reach. `memory` limits the whole tree, `limits` each process. `timeout_s`
     counts from the start of the program. `canary`: the file, port and process of the server whose
     visibility is reported before the program starts (`probe.report`). `inside`: the program is a
@@ -95,6 +96,7 @@ class LaunchOrder:
     output_bytes: int
     memory: int
     files: dict[str, bytes] = field(factory=dict, repr=False)
+    context: Sequence[bytes] = field(default=(), repr=False)
     links: dict[str, str] = field(factory=dict)
     given: str | None = None
     profile: Profile = Profile()
@@ -103,8 +105,9 @@ class LaunchOrder:
     canary: dict[str, Any] | None = None
 
     def as_bytes(self) -> bytes:
+        """The job for the supervisor, which has the size of the context in place of its pieces."""
         fields = asdict(self, recurse=False)
-        return marshal.dumps({**fields, "profile": None})
+        return marshal.dumps({**fields, "profile": None, "context": sum(map(len, self.context))})
 
 
 @frozen
@@ -322,10 +325,11 @@ class _Watch:
         self._loop.add_reader(channel.fileno(), self._on_readable)
 
     async def send(self, order: LaunchOrder) -> None:
-        """Send the supervisor its job."""
+        """Send the supervisor its job, and the context behind it; large pieces are not copied."""
         text = frames.frame(frames.JOB, order.as_bytes())
         try:
-            await self._loop.sock_sendall(self._channel, text)
+            for piece in _joined((text, *order.context)):
+                await self._loop.sock_sendall(self._channel, piece)
         except ConnectionError:  # the supervisor was killed, which the end of its channel shows
             self._unread = True
 
@@ -393,6 +397,19 @@ class _Watch:
         if not self.gone.done():
             self.gone.set_result(None)
             self.lines.put_nowait(None)
+
+
+def _joined(pieces: Iterable[bytes]) -> Iterator[bytes]:
+    """*pieces*, with small pieces joined to one."""
+    small: list[bytes] = []
+    for piece in pieces:
+        if len(piece) > _CHUNK:
+            yield b"".join(small)
+            yield piece
+            small.clear()
+        else:
+            small.append(piece)
+    yield b"".join(small)
 
 
 def _await_exit(program: subprocess.Popen[bytes]) -> None:

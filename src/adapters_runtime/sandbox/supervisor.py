@@ -35,13 +35,14 @@ Standard library only: the process is forked from the spawner, which must stay s
 import anything of the server.
 """
 
+import errno
 import marshal
 import math
 import os
 import select
 import socket
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from functools import partial
 from typing import Any
@@ -49,7 +50,7 @@ from typing import Any
 from adapters_runtime.sandbox import frames, workdir
 from adapters_runtime.sandbox.connect_filter import ConnectFilter
 from adapters_runtime.sandbox.init import Children, Init, Processes
-from adapters_runtime.sandbox.isolation.config import OUTPUT, STATE, STEP_DIR, Profile
+from adapters_runtime.sandbox.isolation.config import CONTEXT, OUTPUT, STATE, STEP_DIR, Profile
 from adapters_runtime.sandbox.isolation.levels import ProcessLevel
 from adapters_runtime.sandbox.isolation.syscalls import PR_SET_CHILD_SUBREAPER, prctl
 from adapters_runtime.sandbox.launch import Launch, LaunchFailed, require_room
@@ -154,13 +155,24 @@ _LEFT_FILES = (
 """The files that a step may leave: frame, name, and the variable with the path."""
 
 
-def _read_job(step_channel: socket.socket) -> bytes | None:
-    buffer = bytearray()
+def _read_job(step_channel: socket.socket, buffer: bytearray) -> bytes | None:
+    """The job; *buffer* has what was read behind it."""
     while chunk := step_channel.recv(CHUNK):
         buffer += chunk
         for _, payload in frames.take_frames(buffer):
             return payload
     return None
+
+
+def _read_context(step_channel: socket.socket, begun: bytes, size: int) -> Iterator[bytes]:
+    """The context behind the job, of *size* bytes, which began with *begun*."""
+    chunk = begun
+    while size := size - len(chunk):
+        yield chunk
+        chunk = step_channel.recv(min(size, CHUNK))
+        if not chunk:
+            raise ConnectionError(errno.ECONNRESET, "the server was gone before all of it came")
+    yield chunk
 
 
 class _Supervisor:
@@ -204,7 +216,8 @@ class _Supervisor:
 
     def run(self, step_channel: socket.socket) -> None:
         """Read the job from *step_channel*, run it, and report. Does nothing without a job."""
-        text = _read_job(step_channel)
+        behind = bytearray()
+        text = _read_job(step_channel, behind)
         if text is None:
             return
         self._step_channel = step_channel
@@ -212,7 +225,8 @@ class _Supervisor:
         known = frozenset(self._on)
         job = marshal.loads(text)  # noqa: S302 - from the server, and the same Python
         self._read_limits(job)
-        runs = self._fill_folder(job) and self._show_files(job) and self._launches(job)
+        is_filled = self._fill_folder(job, bytes(behind))
+        runs = is_filled and self._show_files(job) and self._launches(job)
         if runs:
             self._watch()
         is_alive = True
@@ -251,13 +265,16 @@ class _Supervisor:
         self._stdout.keep(self._stdout_bytes)
         self._stderr.keep(job["stderr_bytes"])
 
-    def _fill_folder(self, job: dict[str, Any]) -> bool:
+    def _fill_folder(self, job: dict[str, Any], behind: bytes) -> bool:
         try:
             if self._folder < 0:
                 self._folder = workdir.make(self._level, job["folder"])
             elif self._path != job["folder"]:
                 os.rename(self._path, job["folder"])
             workdir.fill(self._level, self._folder, job.pop("files"), job.pop("links"))
+            if size := job.pop("context"):
+                context = _read_context(self._step_channel, behind, size)
+                workdir.write(self._level, self._folder, CONTEXT, context)
         except OSError as trouble:
             self._failure = f"no folder for it: {_words(trouble)}"
             self._unready, self._errno = True, trouble.errno

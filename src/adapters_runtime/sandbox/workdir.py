@@ -3,7 +3,7 @@
 import errno
 import os
 import stat
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 
 from adapters_runtime.sandbox.isolation.config import FOLDERS
@@ -46,14 +46,20 @@ def fill(
     for name, target in links.items():
         os.symlink(target, name, dir_fd=folder)
     for name, content in files.items():
-        fd = os.open(name, _NEW_FILE, 0o600, dir_fd=folder)
-        try:
-            level.own(fd)
-            rest = memoryview(content)
+        write(level, folder, name, (content,))
+
+
+def write(level: ProcessLevel, folder: int, name: str, pieces: Iterable[bytes]) -> None:
+    """Write the new file *name* into *folder*, piece by piece. Raises `OSError`."""
+    fd = os.open(name, _NEW_FILE, 0o600, dir_fd=folder)
+    try:
+        level.own(fd)
+        for piece in pieces:
+            rest = memoryview(piece)
             while rest:
                 rest = rest[os.write(fd, rest) :]
-        finally:
-            os.close(fd)
+    finally:
+        os.close(fd)
 
 
 def remove_unused(path: str) -> None:

@@ -8,12 +8,12 @@ are. ST-7.
 """
 
 import asyncio
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any, cast
 
 from adapters_store.sql.cache import ENTRY_BYTES, KnownRecord
-from adapters_store.sql.cells import ASIDE, SEALED, Cells, cost_of, value_of
+from adapters_store.sql.cells import ASIDE, SEALED, Cells, cost_of, text_of, value_of
 from adapters_store.sql.execution_rows import FETCH, known_of
 from adapters_store.sql.kinds import Fetch
 from adapters_store.sql.queries import query
@@ -91,6 +91,23 @@ async def filled(
     return _with(run, values)
 
 
+async def texts(unit: SqlUnitOfWork, run: Execution, keys: Collection[str]) -> Mapping[str, bytes]:
+    """
+    The unread outputs of the steps *keys* of *run*, as JSON text by key. Large outputs are neither
+    decoded nor cached. Raises `Stale` if another version is stored.
+    """
+    missing = [one for one in _left_out(run) if one.key in keys]
+    known = known_of(unit, run)
+    small = [one for one in missing if one.size <= ASIDE]
+    values = _values_of(known.record, small) if known else {}
+    found = {at: text_of(value).encode() for at, value in values.items()}
+    more = [one for one in missing if not _is_in(values, one)]
+    cells = Cells(unit.sealer, FETCH.table, (run.id,))
+    for part in _pieces(more, apart=True):
+        found |= await _read(unit, run, part, cells, str.encode)
+    return {one.key: found[_place(one), "output"] for one in missing if one.key is not None}
+
+
 def _keep(unit: SqlUnitOfWork, known: KnownRecord, record: Execution, cost: int) -> None:
     """
     Keep *record*, for which more values were read, in the unit; and in the cache, unless the cached
@@ -162,9 +179,13 @@ def _pieces(missing: Sequence[Unread], *, apart: bool) -> Iterator[Sequence[Unre
 
 
 async def _read(
-    unit: SqlUnitOfWork, run: Execution, part: Sequence[Unread], cells: Cells
+    unit: SqlUnitOfWork,
+    run: Execution,
+    part: Sequence[Unread],
+    cells: Cells,
+    value: Callable[[str], Any] = value_of,
 ) -> Values:
-    """The values of *part*. Raises `Stale`."""
+    """The values of *part*, each made from its JSON text by *value*. Raises `Stale`."""
     if part[0].key is None:
         wanted = query(OUTPUT, run.id)
     else:
@@ -173,12 +194,14 @@ async def _read(
     rows = await (unit.reads.few(wanted) if few else unit.reads.rows(wanted))
     if not rows or rows[0][0] != unit.stored_at.get(run.id, run.version):
         raise Stale("executions", run.id)
-    decode = partial(_decoded, {_place(one) for one in part})
+    decode = partial(_decoded, {_place(one) for one in part}, value)
     read = partial(unit.reads.read, FETCH.table, decode, rows, (run.id,), cells)
     return read() if few else await asyncio.to_thread(read)
 
 
-def _decoded(places: Collection[int], rows: Any, cells: Cells) -> Values:
+def _decoded(
+    places: Collection[int], value: Callable[[str], Any], rows: Any, cells: Cells
+) -> Values:
     """The values of *rows* at *places*; *rows* is emptied on the way."""
     found: Values = {}
     while rows:
@@ -191,18 +214,19 @@ def _decoded(places: Collection[int], rows: Any, cells: Cells) -> Values:
             if cell is None:
                 found[place, column] = None
             elif own:
-                found[place, column] = _opened(cells, cell, column)
+                found[place, column] = value(_opened(cells, cell, column))
             else:
-                found[place, column] = _opened(cells, cell, column, "step_results", position)
+                text = _opened(cells, cell, column, "step_results", position)
+                found[place, column] = value(text)
     return found
 
 
-def _opened(cells: Cells, cell: str, column: str, *where: Any) -> Any:
+def _opened(cells: Cells, cell: str, column: str, *where: Any) -> str:
     before = cells.cost
     text = cells.opened(cell, column, *where)
     if cells.cost == before:  # it is stored in clear
         cells.cost += cost_of(text)
-    return value_of(text)
+    return text
 
 
 def _with(run: Execution, values: Values) -> Execution:

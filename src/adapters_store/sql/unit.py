@@ -78,6 +78,10 @@ class SqlUnit(ABC):
         """*run* with the outputs of the steps in *keys*, or of all steps. Raises `Stale`."""
         return await large.filled(self._unit, run, keys)
 
+    async def texts(self, run: Execution, keys: Collection[str]) -> Mapping[str, bytes]:
+        """The unread outputs of the steps *keys*, as JSON text. Raises `Stale`."""
+        return await large.texts(self._unit, run, keys)
+
     async def some(self, kind: type[R], ids: Collection[str]) -> Sequence[R]:
         return await self._unit.among(self.kinds[kind], ids)
 

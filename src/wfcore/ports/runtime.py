@@ -1,7 +1,8 @@
 """The ports that run steps: the jobs and results of a step runner, and the packages of steps."""
 
+import json
 from collections.abc import Awaitable, Callable, Collection, Mapping
-from typing import Protocol, TypeAlias
+from typing import Protocol, TypeAlias, cast
 
 from attrs import field, frozen
 
@@ -20,9 +21,10 @@ class StepJob:
     One attempt of one code step, with everything the step can see.
 
     `argv`: the rendered `command` (empty for the other languages). `environment`: the `WF_VAR_*`
-    and `WF_SECRET_*` values by full name; `context`: the content of the context file. `log`:
-    whether output lines are wanted while the step runs; otherwise they are part of the result.
-    `monitored`: whether each line becomes an event at once.
+    and `WF_SECRET_*` values by full name. `names`, which are given as `context`: the content of the
+    context file, in which some outputs are unread; `outputs`: these outputs as JSON text, by the
+    name of the step. `log`: whether output lines are wanted while the step runs; otherwise they are
+    part of the result. `monitored`: whether each line becomes an event at once.
 
     `postponed`: how often this attempt could not begin. `hidden`: the secrets to mask in all output
     of the step; `hidden_in_names`: these secrets and the secret variables, to mask in the names of
@@ -41,7 +43,7 @@ class StepJob:
     step: CodeStep
     argv: tuple[str, ...]
     environment: Mapping[str, str] = field(repr=False)
-    context: JsonObject = field(repr=False)
+    names: JsonObject = field(repr=False, alias="context")
     log: bool = False
     monitored: bool = False
     postponed: int = 0
@@ -49,6 +51,17 @@ class StepJob:
     hidden_in_names: Secrets = NO_SECRETS
     files: tuple[GivenFolder[Artifact], ...] = ()
     is_read: bool = False
+    outputs: Mapping[str, bytes] = field(factory=dict, repr=False)
+
+    @property
+    def context(self) -> JsonObject:
+        """The content of the context file. Each call decodes the `outputs` again. ST-7."""
+        if not self.outputs:
+            return self.names
+        steps = dict(cast("Mapping[str, JsonObject]", self.names["steps"]))
+        for name, text in self.outputs.items():
+            steps[name] = {"status": steps[name]["status"], "output": json.loads(text)}
+        return {**self.names, "steps": steps}
 
 
 @frozen

@@ -1,5 +1,6 @@
 """The store: units of work, views, claims. See `records` for the contents."""
 
+import json
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from typing import Any, Protocol, TypeVar, cast
@@ -101,6 +102,20 @@ async def filled(
     fill: Any = getattr(view, "filled", None)
     found: Execution = run if fill is None else await fill(run, keys)
     return found
+
+
+async def texts_of(view: View, run: Execution, keys: Collection[str]) -> Mapping[str, bytes]:
+    """
+    The omitted outputs of the steps *keys* of *run*, which `head_of` returned, as JSON text in
+    UTF-8, by key. A store may offer `texts` beside `filled`, which reads large outputs without
+    decoding them. Raises `Stale` if the stored execution has changed.
+    """
+    texts: Any = getattr(view, "texts", None)
+    if texts is not None:
+        return cast("Mapping[str, bytes]", await texts(run, keys))
+    whole = await filled(view, run, set(keys))
+    results = {**whole.put_aside, **whole.step_results}
+    return {key: json.dumps(results[key].output).encode() for key in keys}
 
 
 class Unit(View, Protocol):

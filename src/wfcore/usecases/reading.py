@@ -7,13 +7,13 @@ nothing of omissions, a poll reads no output, and a template of a step costs onl
 names.
 """
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 
 from wfcore.errors import LeaseLost, NotRead, Stale
 from wfcore.model.execution import Execution
-from wfcore.ports.store import View, filled, head_of
+from wfcore.ports.store import View, filled, head_of, texts_of
 from wfcore.usecases.services import Services
 
 _ONE_BY_ONE = 4
@@ -70,11 +70,32 @@ async def outputs_of(
             return await view.get(Execution, run.id) or run
 
 
+async def held_texts(
+    services: Services, run: Execution, keys: Collection[str]
+) -> Mapping[str, bytes]:
+    """
+    The unread outputs of the steps *keys* of an execution that a worker holds, as JSON text by key.
+    Raises `Stale` if the execution has changed.
+    """
+    async with services.store.view() as view:
+        return await texts_of(view, run, keys)
+
+
+async def held_again(services: Services, run: Execution) -> Execution:
+    """The present state of an execution that a worker holds. Raises `LeaseLost`."""
+    async with services.store.view() as view:
+        found = await head_of(view, run.id)
+    return _still_held(run, found)
+
+
 async def held_outputs(
     services: Services, run: Execution, keys: set[str | None] | None = None
 ) -> Execution:
     """The result of `outputs_of` for an execution that a worker holds. Raises `LeaseLost`."""
-    found = await outputs_of(services, run, keys)
-    if (found.worker, found.fence) != (run.worker, run.fence):
+    return _still_held(run, await outputs_of(services, run, keys))
+
+
+def _still_held(run: Execution, found: Execution | None) -> Execution:
+    if found is None or (found.worker, found.fence) != (run.worker, run.fence):
         raise LeaseLost(run.id)
     return found

@@ -12,6 +12,7 @@ from adapters_runtime.code.typescript import StrippedSource, without_types
 from adapters_runtime.sandbox import frames, output_stream
 from adapters_runtime.sandbox.client import Ended, _Watch
 from adapters_runtime.sandbox.output_stream import Stream
+from adapters_runtime.sandbox.supervisor import _read_context
 
 LONG_S = 60
 
@@ -121,6 +122,21 @@ async def test_a_supervisor_that_was_killed_leaves_nothing_known() -> None:
     assert await ended(reads_job=False) == Ended(
         failure="its supervisor was gone before it had the job", unready=True
     )
+
+
+def test_a_context_is_read_to_its_last_byte() -> None:
+    """
+    Its beginning may have arrived with the job; where the server is gone before its end, no step
+    takes the part for the whole.
+    """
+    ours, theirs = socket.socketpair()
+    ours.sendall(b"de")
+    ours.close()
+    assert b"".join(_read_context(theirs, b"abc", 5)) == b"abcde"
+    assert [*_read_context(theirs, b"abc", 3)] == [b"abc"]
+    with pytest.raises(ConnectionError):
+        list(_read_context(theirs, b"abc", 4))
+    theirs.close()
 
 
 async def test_artifacts_that_did_not_arrive_are_named() -> None:

@@ -8,12 +8,14 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterable, Iterator
 from contextlib import suppress
 from functools import partial
+from itertools import islice
 from pathlib import Path
 
 import pytest
+from attrs import evolve
 
 from adapters_runtime.code.runner import CodeStepRunner
 from adapters_runtime.sandbox import client
@@ -202,6 +204,40 @@ async def test_impatience(spawner: client.Spawner, tmp_path: Path) -> None:
     with pytest.raises(asyncio.CancelledError):
         await running
     assert alive(marker, among=sleepers) == []
+
+
+async def test_a_job_that_does_not_arrive_whole(
+    spawner: client.Spawner, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A step whose context was cut off, because its server went away, never begins."""
+    begun = tmp_path / "begun"
+    order = client.LaunchOrder(
+        argv=["/bin/bash", "-c", f"touch {begun}"],
+        env={},
+        folder=str(tmp_path / "folder"),
+        cwd="/",
+        limits={},
+        timeout_s=30,
+        stdout_bytes=1_000,
+        stderr_bytes=1_000,
+        output_bytes=1_000,
+        memory=1 << 30,
+        context=(b"x" * 600_000, b"y" * 600_000),
+    )
+    joined = client._joined
+
+    def cut_off(pieces: Iterable[bytes]) -> Iterator[bytes]:
+        yield from islice(joined(pieces), 2)
+        raise asyncio.CancelledError
+
+    with monkeypatch.context() as patch:
+        patch.setattr(client, "_joined", cut_off)
+        with pytest.raises(asyncio.CancelledError):
+            await spawner.run(order, silent)
+    assert not begun.exists()
+    end = await spawner.run(evolve(order, folder=str(tmp_path / "another")), silent)
+    assert (end.exit, begun.exists()) == (0, True)
+    assert (tmp_path / "another" / "context.json").stat().st_size == 1_200_000
 
 
 async def test_killed_spare(runner: CodeStepRunner) -> None:

@@ -6,6 +6,7 @@ inside the frame of the loop. The key of a step shows its frame.
 """
 
 from collections.abc import Collection, Iterator, Mapping
+from typing import cast
 
 from wfcore.model.execution import ENDED, Execution, StepResult, left_out
 from wfcore.model.json import Json, JsonObject
@@ -96,16 +97,23 @@ def seen(result: StepResult) -> JsonObject:
     A step's result as templates and the context file show it. An unread output raises an error only
     when it is used. ST-7.
     """
-    if "output" in left_out(result):
-        return _SeenUnread(result)
+    unread = left_out(result).get("output")
+    if unread is not None and unread.key is not None:
+        return _SeenUnread(result, unread.key)
     return {"status": result.status.value, "output": result.output}
 
 
-class _SeenUnread(Mapping[str, Json]):
-    """The view of a result whose output raises `NotRead`."""
+def unread_outputs(names: Names) -> Mapping[str, str]:
+    """The steps among *names* whose outputs were not read: their keys by their names. ST-7."""
+    steps = cast("Mapping[str, Json]", names["steps"])
+    return {name: one.key for name, one in steps.items() if isinstance(one, _SeenUnread)}
 
-    def __init__(self, result: StepResult) -> None:
-        self._result = result
+
+class _SeenUnread(Mapping[str, Json]):
+    """The view of a result whose output raises `NotRead`. `key`: the key of the step."""
+
+    def __init__(self, result: StepResult, key: str) -> None:
+        self._result, self.key = result, key
 
     def __getitem__(self, name: str) -> Json:
         if name not in self:

@@ -1,8 +1,11 @@
 """The contract of a step runner about the surroundings of a step, and about its output."""
 
 import asyncio
+import hashlib
+import json
 
 import pytest
+from attrs import evolve
 
 from wfcore.model.json import Json, JsonObject
 from wfcore.model.workflow import Language
@@ -166,6 +169,34 @@ os.symlink(os.path.abspath("real"), os.environ["WF_STATE"])
         source = "import os; print(open(os.environ['WF_CONTEXT']).read())"
         end = await runner.run(job(source, context=context), silent)
         assert end.output == {**context, "files": []}
+
+    async def test_context_with_large_outputs(self, runner: StepRunner) -> None:
+        """Outputs that a job has as text stand in the context file as if they had been decoded."""
+        context: JsonObject = {
+            "variables": {"word": "w"},
+            "steps": {
+                name: {"status": "COMPLETED", "output": None}
+                for name in ("before", "rows", "text", "after")
+            },
+            "execution": {"id": "exec_1"},
+        }
+        outputs = {
+            "rows": json.dumps([{"id": number} for number in range(40_000)]).encode(),
+            "text": json.dumps("\N{EURO SIGN}" * 100_000, ensure_ascii=False).encode(),
+        }
+        source = """
+import hashlib, json, os
+names = json.load(open(os.environ["WF_CONTEXT"]))
+text = json.dumps(names, sort_keys=True).encode()
+print(json.dumps({"sha256": hashlib.sha256(text).hexdigest(), "steps": [*names["steps"]]}))
+"""
+        asked = evolve(job(source, context=context), outputs=outputs)
+        expected = json.dumps({**asked.context, "files": []}, sort_keys=True).encode()
+        end = await runner.run(asked, silent)
+        assert end.output == {
+            "sha256": hashlib.sha256(expected).hexdigest(),
+            "steps": ["before", "rows", "text", "after"],
+        }
 
     async def test_folder(self, runner: StepRunner) -> None:
         """

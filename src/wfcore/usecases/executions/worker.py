@@ -14,8 +14,8 @@ from wfcore.effects import CancelChildren, Outcome, StartStep
 from wfcore.errors import LeaseLost, NotRead, Stale
 from wfcore.model.event import EventKind
 from wfcore.model.execution import Artifact, Execution
-from wfcore.model.workflow import CodeStep, Definition
-from wfcore.ports.runtime import Job, StepEnd
+from wfcore.model.workflow import Definition
+from wfcore.ports.runtime import Job, StepEnd, StepJob
 from wfcore.ports.store import Slots, Unit, head_of
 from wfcore.rules.approval.people import People
 from wfcore.rules.execution import machine as facts
@@ -23,7 +23,7 @@ from wfcore.rules.execution.fold import advance, announce
 from wfcore.rules.execution.given_files import FilesUnavailable, GivenFolder, folder_of
 from wfcore.rules.execution.interruption import handed_back, loss
 from wfcore.rules.execution.proceed import NewId, proceed
-from wfcore.rules.execution.scope import name_of
+from wfcore.rules.execution.scope import name_of, unread_outputs
 from wfcore.rules.limits import KIB
 from wfcore.rules.masking import NO_SECRETS, Secrets, secret_values
 from wfcore.rules.named_secrets import SecretMissing
@@ -51,7 +51,7 @@ from wfcore.usecases.executions.step_jobs import (
 from wfcore.usecases.executions.writing_state import is_completed, written_state
 from wfcore.usecases.notices.mails import send_mails
 from wfcore.usecases.notices.telling import tell_outcome
-from wfcore.usecases.reading import execution_of, held_outputs
+from wfcore.usecases.reading import execution_of, held_again, held_outputs, held_texts
 from wfcore.usecases.services import Services
 from wfcore.usecases.state import committed_state, state_of, with_state
 from wfcore.usecases.unit_of_work import definition_of, notify, retried, stage
@@ -493,17 +493,29 @@ async def _job(
     services: Services, lease: Lease, run: Execution, definition: Definition, begun: StartStep
 ) -> Job:
     """
-    The job of a begun step, after reading the outputs that the step needs; a code step gets all
-    outputs. Raises `NotRendered`, `SecretMissing`, `FilesUnavailable`, `LeaseLost`.
+    The job of a begun step, after reading the outputs that its templates need. A code step gets all
+    outputs that it sees, those that no template needs as text. Raises `NotRendered`,
+    `SecretMissing`, `FilesUnavailable`, `LeaseLost`.
     """
     step = definition.step(name_of(begun.step_name))
     secrets = await named_secrets(services, run, step)
     files = await files_for(services, run, definition, begun.step_name, lease.last.folders)
     state = await committed_state(services, run, definition)
-    if isinstance(step, CodeStep):
-        run = await held_outputs(services, run)
+    run = lease.last.run or run  # with its version as stored, by which outputs are read
     while True:
         try:
-            return job_for(services.templates, run, definition, begun, secrets, state, files)
+            job = job_for(services.templates, run, definition, begun, secrets, state, files)
+            return await _with_outputs(services, run, job) if isinstance(job, StepJob) else job
         except NotRead as missed:
             run = await held_outputs(services, run, {missed.key})
+        except Stale:
+            run = await held_again(services, run)
+
+
+async def _with_outputs(services: Services, run: Execution, job: StepJob) -> StepJob:
+    """*job* with the outputs in its context that *run* has not read. Raises `Stale`. ST-7."""
+    unread = unread_outputs(job.names)
+    if not unread:
+        return job
+    texts = await held_texts(services, run, set(unread.values()))
+    return evolve(job, outputs={name: texts[key] for name, key in unread.items()})
