@@ -11,8 +11,8 @@ Output is bounded before it is masked, so a text may begin or end within a secre
 for the rest of a secret at such an edge.
 
 Each form is searched in each text: the secrets of an execution are bounded (SC-11), and only forms
-whose beginning occurs in a text are searched. An automaton for all forms (Aho-Corasick) would take a
-second and 80 MB to build for a secret of 8 KB.
+whose beginning occurs in a text are searched. An automaton for all forms (Aho-Corasick) would take
+a second and 80 MB to build for a secret of 8 KB.
 
 Other transformations (hashing, encrypting, reversing, compressing) are not recognized: masking
 protects against honest mistakes, not against a step that wants to disclose a secret.

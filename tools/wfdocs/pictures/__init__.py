@@ -5,8 +5,8 @@ A page shows one like any image, `![what it says](pictures/life.svg)`, from the 
 `make tables` writes; so it is seen where Markdown is read as it is. A build draws it again and puts
 it into the page itself, where it follows the theme switch and a screen reader finds its text.
 
-Boxes and lines are placed here, as pure functions of the tables: Mermaid needs a script in the page,
-and a layout of Graphviz changes with its version, so its files could not be compared.
+Boxes and lines are placed here, as pure functions of the tables: Mermaid needs a script in the
+page, and a layout of Graphviz changes with its version, so its files could not be compared.
 """
 
 import re
