@@ -7,19 +7,22 @@ import pytest
 
 from adapters_http.app import HttpConfig
 from adapters_runtime.passkeys import WebAuthnPasskeys
-from tests.support.http_world import World, a_world
+from tests.adapters_http.test_agents import agent, tool_of
+from tests.support.http_world import World, a_world, review
+from wfcore.model.access import Scope
 from wfcore.model.workflow import Assurance
 from wfcore.usecases.services import Policy
 
 URL = "https://flows.example.org/at"
 SIGNED = {"assurance": Assurance.PASSKEY}
+CONFIG = HttpConfig(console=True, agents=True, public_url=URL)
 
 
 @pytest.fixture
 async def world(tmp_path: Path) -> AsyncIterator[World]:
     """A server behind a proxy and below a path, as people know it."""
     parts = {"policy": Policy(public_url=URL), "passkeys": WebAuthnPasskeys()}
-    async with a_world(tmp_path, HttpConfig(console=True), **parts) as made:
+    async with a_world(tmp_path, CONFIG, **parts) as made:
         yield made
 
 
@@ -76,3 +79,25 @@ async def test_rejecting_by_key_needs_no_passkey(world: World) -> None:
     _, id = await world.paused(**SIGNED)
     answer = await world.post(f"/api/v1/approvals/{id}/reject", {})
     assert (answer.status_code, await status_of(world, id)) == (200, "REJECTED")
+
+
+async def test_an_agent_is_told_where_to_sign_and_cannot(world: World) -> None:
+    """It has the page's address and the reason; no tool and no key of an agent decides. SR-6."""
+    await world.workflow(review(**SIGNED), name="Payout")
+    async with agent(world) as client:
+        called = await client.call_tool(await tool_of(client, "Payout"), {})
+        seen = called.structured_content
+        listed = await world.get(f"/api/v1/approvals/execution/{seen['executionId']}")
+        (id,) = [one["id"] for one in listed.json()["approvals"]]
+        assert (seen["state"], seen["approvalUrl"]) == ("input_required", f"{URL}/approvals/{id}")
+        assert "approved with a passkey, by a person at its page" in seen["explanation"]
+        for tool in ("approve", "decide_approval", "ask_people"):
+            refused = await client.call_tool(tool, {"approvalId": id, "decision": "approve"})
+            assert refused.is_error
+    path = f"/api/v1/approvals/{id}/approve"
+    scopes = {*Scope.ordinary()} - {Scope.APPROVAL_RESPOND}
+    key = {"X-API-Key": (await world.new_key(None, *scopes)).text}
+    assert (await world.http.post(path, json={}, headers=key)).status_code == 401
+    refused = await world.post(path, {})
+    assert (refused.status_code, f"{URL}/approvals/{id}" in refused.text) == (403, True)
+    assert await status_of(world, id) == "PENDING"

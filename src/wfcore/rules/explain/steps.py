@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from wfcore.model.approval import Approval, ApprovalStatus
 from wfcore.model.execution import Awaits, Execution, StepResult, StepStatus
 from wfcore.model.explanation import Line, Why
+from wfcore.model.review import Assurance
 from wfcore.model.work import Listen
 from wfcore.model.workflow import AiStep, CodeStep, Definition, Step
 from wfcore.rules.approval.machine import approvers_now
@@ -191,6 +192,7 @@ def _approval(name: str, result: StepResult, approvals: Sequence[Approval]) -> L
         f"Step '{name}' waits for a decision on approval {result.approval_id}"
         f" by {_approvers(approval)}{_so_far(approval)}. Without one it counts as rejected at "
         f"{instant_text(approval.expires_at)}, and the execution is CANCELLED."
+        f"{_by_passkey(approval)}"
     )
     return Line(
         Why.AWAITING_APPROVAL,
@@ -219,6 +221,13 @@ def _so_far(approval: Approval) -> str:
     names = "".join(f" ({one.by})" for one in approval.assents)
     count = f"{len(approval.assents)} of {approval.required_approvals} approvals are there{names}"
     return f"{words}; {count}"
+
+
+def _by_passkey(approval: Approval) -> str:
+    """The passkey that approving takes, which programs do not have. SR-6."""
+    if approval.assurance is not Assurance.PASSKEY:
+        return ""
+    return " It is approved with a passkey, by a person at its page."
 
 
 def _timed(definition: Definition | None, name: str) -> CodeStep | AiStep | None:

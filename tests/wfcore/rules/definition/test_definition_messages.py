@@ -174,6 +174,14 @@ STEPS: list[tuple[Any, str]] = [
         "steps[1].approvers[0]: unknown name variables.who; none is known here",
     ),
     (
+        approval(assurance="passkey", autoApprove="{{ execution.id }}"),
+        "steps[1].autoApprove: a rule has no passkey; leave out autoApprove or assurance",
+    ),
+    (
+        approval(assurance="password"),
+        "steps[1].assurance: unknown value 'password'; known: session, passkey",
+    ),
+    (
         approval(stages=[{"approvers": ["ann@example..org"]}]),
         "steps[1].stages[0].approvers[0]: 'ann@example..org' can be nobody: write an email address "
         "or an account id (acc_…), group:NAME, or one template {{ … }}",

@@ -19,7 +19,7 @@ from wfcore.model.execution import ExecutionStatus as S
 from wfcore.model.execution import TriggerSource as T
 from wfcore.model.explanation import Line, Why
 from wfcore.model.notice import Notice, NoticeKind
-from wfcore.model.workflow import ApprovalStep
+from wfcore.model.workflow import ApprovalStep, Assurance
 from wfcore.rules.explain.context import ExplanationContext
 from wfcore.rules.explain.explanation import explain
 from wfcore.rules.phrase import instant_text
@@ -178,6 +178,15 @@ STEPS = [
             f"{REVIEW} by ann or bob, but not by who started it; 0 of 2 approvals are there. "
             f"{FATE}",
             *(SOON, "a", "appr_1", None, ("ann", "bob"), 0, 2),
+        ),
+    ),
+    (
+        ASKS,
+        asked(approvers=("ann",), assurance=Assurance.PASSKEY),
+        (
+            Why.AWAITING_APPROVAL,
+            f"{REVIEW} by ann. {FATE} It is approved with a passkey, by a person at its page.",
+            *(SOON, "a", "appr_1", None, ("ann",), 0, 1),
         ),
     ),
     (
