@@ -152,6 +152,30 @@ def test_a_public_url_names_the_host():
     assert settings_from({**of_url, "WFCORE_ALLOWED_HOSTS": "*"}).allowed_hosts is None
 
 
+def test_a_public_url_is_kept_as_browsers_write_it():
+    """A host in another script is the one that requests name; passkeys are bound to it. SR-7."""
+    settings = settings_from({"WFCORE_PUBLIC_URL": "https://Bücher.example:8443/Äpfel/"})
+    assert settings.public_url == "https://xn--bcher-kva.example:8443/Äpfel"
+    assert settings.allowed_hosts is not None
+    assert "xn--bcher-kva.example" in settings.allowed_hosts
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "https://wf.example.org.",
+        "https://wf.example.org:99999",
+        "https://wf.example.org:x",
+        "https://:8000",
+        "https://b\u2028.example",
+    ],
+)
+def test_a_public_url_that_no_browser_opens_so_is_refused(url: str):
+    """A final dot makes another origin, at which no passkey of the host counts. SR-7."""
+    with pytest.raises(InvalidInput, match="public-url"):
+        settings_from({"WFCORE_PUBLIC_URL": url})
+
+
 @pytest.mark.parametrize(
     ("name", "value"),
     [

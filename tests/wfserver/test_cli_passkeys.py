@@ -8,6 +8,7 @@ import pytest
 from attrs import define, frozen
 
 from tests.support.authenticator import URL
+from tests.system.scenarios.process import until
 from tests.wfcore.usecases.conftest import World
 from tests.wfcore.usecases.test_signed_release import Person, deed, opened
 from wfcore.model.access import Principal
@@ -17,7 +18,7 @@ from wfcore.usecases.accounts.sessions import put_session
 from wfserver.compose import open_system
 from wfserver.settings.record import settings_from
 
-from .conftest import Call
+from .conftest import Call, end, log_of, said_until, start
 
 ANN = "ann@example.org"
 
@@ -109,3 +110,17 @@ def test_another_public_address_is_warned_of(
     assert found() == (True, "1 registered")
     monkeypatch.setenv("WFCORE_PUBLIC_URL", "https://other.example.org")
     assert found() == (False, "1 of 1 do not count here: registered for flows.example.org")
+
+
+def test_a_server_at_another_address_warns_as_it_starts(
+    wfcore: Call, signed: Signed, data: Path
+) -> None:
+    """Its log counts the passkeys that it leaves behind, with the host they belong to. SR-7."""
+    elsewhere = {"WFCORE_PUBLIC_URL": "https://other.example.org"}
+    process = start("serve", "--port", "0", data=data, **elsewhere)
+    try:
+        said_until(process, lambda line: "other.example.org" in line, data)
+        warning = "passkeys: 1 of 1 do not count here: registered for flows.example.org"
+        until(lambda: warning in log_of(data).read_text())
+    finally:
+        end(process)

@@ -21,12 +21,11 @@ from wfcore.errors import InvalidInput, StoreUnavailable, WfError
 from wfcore.model.access import OPERATOR
 from wfcore.model.notice import NoticeStatus
 from wfcore.model.page import PageRequest
-from wfcore.model.passkey import Passkey
 from wfcore.model.webhook import AuthMode, Webhook, WebhookStatus
 from wfcore.ports.system import Clock
+from wfcore.rules.auth.passkeys import lost_passkeys
 from wfcore.time import SECOND
-from wfcore.usecases.accounts.accounts import list_accounts
-from wfcore.usecases.accounts.passkeys import party_of
+from wfcore.usecases.accounts.passkeys import all_passkeys, party_of
 from wfcore.usecases.notices.managing import list_notices
 from wfcore.usecases.services import Services
 from wfcore.usecases.upkeep.orphans import compare_files, delete_strange
@@ -347,20 +346,12 @@ async def _records(system: System) -> CheckResult:
 
 async def _passkeys(system: System) -> Sequence[CheckResult]:
     """Whether the passkeys of all accounts count at the server's address; nothing without any."""
-    found: list[Passkey] = []
-    page: PageRequest | None = PageRequest(size=_PAGE)
-    while page is not None:
-        listed = await list_accounts(system.services, page)
-        found += [passkey for one in listed.rows for passkey in one.passkeys]
-        page = listed.rest
-    party = party_of(system.services)
-    others = sorted({one.rp_id for one in found if party is None or one.rp_id != party.id})
+    found = await all_passkeys(system.services)
+    detail = lost_passkeys(found, party_of(system.services))
     if not found:
         return []
-    if not others:
+    if detail is None:
         return [CheckResult("passkeys", True, f"{len(found)} registered")]
-    lost = sum(one.rp_id in others for one in found)
-    detail = f"{lost} of {len(found)} do not count here: registered for {', '.join(others)}"
     cure = "set WFCORE_PUBLIC_URL back to that host, or let people register others"
     return [CheckResult("passkeys", False, detail, cure)]
 

@@ -19,7 +19,7 @@ import resource
 import signal
 import socket
 from collections.abc import Awaitable, Callable
-from contextlib import AbstractAsyncContextManager
+from contextlib import AbstractAsyncContextManager, suppress
 from types import FrameType
 from typing import TYPE_CHECKING
 
@@ -27,7 +27,11 @@ import uvloop
 from attrs import frozen
 
 from adapters_runtime.code.runner import CodeStepRunner
+from wfcore.errors import StoreUnavailable
 from wfcore.ports.runtime import StepRunner
+from wfcore.rules.auth.passkeys import lost_passkeys
+from wfcore.usecases.accounts.passkeys import all_passkeys, party_of
+from wfcore.usecases.services import Services
 from wfserver.compose import System, open_system
 from wfserver.doctor.isolation import IsolationReport, report
 from wfserver.serving.engine import runner_of
@@ -158,6 +162,7 @@ async def _serve(
             info = ServerInfo(url, system, runner, await level)
             if process is None or await process.all_answer():
                 on_ready(info)
+                await _warn_of_lost_passkeys(system.services)
 
         try:
             answer = await asyncio.to_thread(_load_the_rest)
@@ -169,6 +174,14 @@ async def _serve(
         finally:
             level.cancel()
             await runner.close()
+
+
+async def _warn_of_lost_passkeys(services: Services) -> None:
+    """Log how many passkeys another WFCORE_PUBLIC_URL has left behind. SR-7."""
+    with suppress(StoreUnavailable):
+        lost = lost_passkeys(await all_passkeys(services), party_of(services))
+        if lost is not None:
+            log.warning("passkeys: %s", lost)
 
 
 async def _isolation_of(runner: StepRunner, settings: Settings) -> IsolationReport | None:

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from difflib import get_close_matches
 from ipaddress import ip_network
 from pathlib import Path
-from urllib.parse import urlsplit
+from urllib.parse import urlsplit, urlunsplit
 
 from attrs import evolve, field, frozen
 
@@ -28,6 +28,7 @@ from adapters_store import CACHE_BYTES, POSTGRES
 from wfcore.errors import InvalidInput
 from wfcore.model.access import Tier
 from wfcore.model.trigger import Missed
+from wfcore.rules.auth.passkeys import as_browsers_write
 from wfcore.rules.definition.values import parse_duration
 from wfcore.rules.ids import FIRST_CELL
 from wfcore.rules.mailbox import ascii_domain, mailbox
@@ -453,4 +454,17 @@ def _url(text: str | None) -> str | None:
         raise InvalidInput("public-url", "must begin with http:// or https://")
     if text is not None and not parts_of(text)[1]:
         raise InvalidInput("public-url", "must name a host, as https://wf.example.org does")
-    return text.rstrip("/") if text else None
+    return _as_browsers_write(text.rstrip("/")) if text else None
+
+
+def _as_browsers_write(url: str) -> str:
+    """The URL with its host as it is in requests: other scripts in A-labels. SR-7."""
+    parts = urlsplit(url)
+    named = parts.hostname or ""
+    try:
+        host, _ = as_browsers_write(named), parts.port
+    except ValueError as refused:
+        raise InvalidInput("public-url", str(refused)) from None
+    if named.isascii():
+        return url
+    return urlunsplit(parts._replace(netloc=parts.netloc.lower().replace(named, host)))

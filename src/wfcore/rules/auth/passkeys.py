@@ -7,6 +7,7 @@ nonce is taken once at all servers, and asking for one costs no write. SR-3, SR-
 """
 
 import json
+from collections.abc import Sequence
 from enum import StrEnum
 from hashlib import sha256
 from ipaddress import ip_address
@@ -20,6 +21,7 @@ from wfcore.model.passkey import Assertion, Passkey, PasskeyMaterial, RelyingPar
 from wfcore.rules.auth.signed_links import Keyring, read_signed, signed
 from wfcore.rules.base64url import decoded
 from wfcore.rules.limits import CONFIRMATION, MAX_PASSKEYS, RECENT_SIGN_IN
+from wfcore.rules.mailbox import ascii_domain
 from wfcore.rules.receipt import counter_in
 from wfcore.rules.visible import is_blank
 from wfcore.time import EpochMs, later
@@ -41,14 +43,28 @@ def relying_party(public_url: str | None) -> RelyingParty | None:
     The names under which browsers know the server at *public_url*; None where browsers offer no
     passkeys: without a URL, at an IP address, and without TLS outside of `localhost`. SR-7.
     """
-    parts = urlsplit(public_url or "")
-    host = parts.hostname or ""
-    is_local = host == "localhost" or host.endswith(".localhost")
-    if not host or _is_ip(host) or (parts.scheme != "https" and not is_local):
+    try:
+        parts = urlsplit(public_url or "")
+        host, port = as_browsers_write(parts.hostname or ""), parts.port
+    except ValueError:
         return None
-    port = parts.port if parts.port != {"https": 443, "http": 80}.get(parts.scheme) else None
+    is_local = host == "localhost" or host.endswith(".localhost")
+    secure = parts.scheme == "https" or (parts.scheme == "http" and is_local)
+    if not secure or _is_ip(host):
+        return None
+    port = port if port != {"https": 443, "http": 80}[parts.scheme] else None
     suffix = f":{port}" if port else ""
     return RelyingParty(host, f"{parts.scheme}://{host}{suffix}")
+
+
+def as_browsers_write(host: str) -> str:
+    """
+    The host in the form that browsers put into origins: lower case, other scripts as A-labels.
+    Raises `ValueError` for no host, and for a final dot, which makes another origin. SR-7.
+    """
+    if not host or host.endswith("."):
+        raise ValueError("must name a host without a final dot")
+    return host.lower() if host.isascii() else ascii_domain(host)
 
 
 def _is_ip(host: str) -> bool:
@@ -126,6 +142,16 @@ def usable_passkeys(account: Account, party: RelyingParty | None) -> tuple[Passk
     found = [one for one in account.passkeys if party is not None and one.rp_id == party.id]
     found.sort(key=lambda one: one.last_used_at or one.created_at, reverse=True)
     return tuple(found)
+
+
+def lost_passkeys(registered: Sequence[Passkey], party: RelyingParty | None) -> str | None:
+    """The words for passkeys that do not count at the server's address; None: all count. SR-7."""
+    hosts = {one.rp_id for one in registered} - ({party.id} if party else set())
+    if not hosts:
+        return None
+    lost = sum(one.rp_id in hosts for one in registered)
+    named = ", ".join(sorted(hosts))
+    return f"{lost} of {len(registered)} do not count here: registered for {named}"
 
 
 def used(account: Account, passkey: Passkey, assertion: Assertion, now: EpochMs) -> Account:

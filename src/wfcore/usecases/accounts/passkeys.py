@@ -15,6 +15,7 @@ from wfcore.errors import (
 )
 from wfcore.model.access import OPERATOR, Account, Caller, Principal, Session, Unrestricted
 from wfcore.model.json import JsonObject
+from wfcore.model.page import PageRequest
 from wfcore.model.passkey import Assertion, Passkey, Registration, RelyingParty
 from wfcore.ports.store import Unit
 from wfcore.rules.auth.access import person, require_active, require_operator
@@ -36,6 +37,7 @@ from wfcore.rules.auth.passkeys import (
 )
 from wfcore.rules.auth.session import SignInMethod
 from wfcore.rules.receipt import challenge_of, signature_fault
+from wfcore.usecases.accounts.accounts import list_accounts
 from wfcore.usecases.accounts.sessions import SignedIn, put_session, session_id
 from wfcore.usecases.audit.auditing import Origin, note, note_denial, note_refusal
 from wfcore.usecases.notices.telling import tell_passkeys
@@ -45,6 +47,7 @@ from wfcore.usecases.unit_of_work import retried
 
 _RANDOM = 22
 """Base62 characters of a nonce: 131 bits."""
+_PAGE = 200
 _BY_PASSKEY: JsonObject = {"by": "passkey"}
 
 
@@ -209,6 +212,17 @@ async def list_passkeys(services: Services, account_id: str) -> Sequence[Passkey
     if account is None:
         raise NotFound("Account")
     return account.passkeys
+
+
+async def all_passkeys(services: Services) -> Sequence[Passkey]:
+    """The passkeys of all accounts."""
+    found: list[Passkey] = []
+    page: PageRequest | None = PageRequest(size=_PAGE)
+    while page is not None:
+        listed = await list_accounts(services, page)
+        found += [passkey for one in listed.rows for passkey in one.passkeys]
+        page = listed.rest
+    return found
 
 
 async def sign_in_by_passkey(
