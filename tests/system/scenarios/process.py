@@ -14,7 +14,7 @@ from random import SystemRandom
 from typing import TypeVar
 
 T = TypeVar("T")
-SERVE = (sys.executable, "-m", "wfserver", "serve", "--port", "0")
+SERVE = (sys.executable, "-m", "wfserver", "serve")
 PATIENCE_S = 60
 """How long to wait for what comes at once: a machine may have much else to do."""
 
@@ -25,7 +25,9 @@ class Server:
     the folder `shared`.
     """
 
-    def __init__(self, data: Path, settings: Mapping[str, str] | None = None) -> None:
+    def __init__(
+        self, data: Path, settings: Mapping[str, str] | None = None, port: int = 0
+    ) -> None:
         self.data = data
         self.log = data.with_suffix(".log")
         self.shared = shared(data.parent)
@@ -33,7 +35,11 @@ class Server:
         env |= settings or {}
         with self.log.open("ab") as log:
             self.process = subprocess.Popen(
-                SERVE, env=env, stdout=subprocess.PIPE, stderr=log, text=True
+                (*SERVE, "--port", str(port)),
+                env=env,
+                stdout=subprocess.PIPE,
+                stderr=log,
+                text=True,
             )
         assert self.process.stdout
         self.url = self.process.stdout.readline().rpartition(" ")[2].strip()
