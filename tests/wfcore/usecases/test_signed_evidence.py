@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -15,6 +16,7 @@ from wfcore.usecases.audit.auditing import UNKNOWN
 from wfcore.usecases.audit.evidence import write_evidence
 
 from .conftest import World
+from .test_signed_choices import verdict
 from .test_signed_release import ROWS, deed, opened, signed_in, signing
 
 __all__ = ["signing"]
@@ -41,6 +43,22 @@ async def test_it_fits_and_names_its_keys(signing: World) -> None:
     assert told[1].endswith("key known only from this file (--trust)")
     swapped = key_lines(used, {(first.account_id, second.public_key)})
     assert all("only from this file" in line for line in swapped)
+
+
+async def test_the_short_verifiers_take_what_evidence_has(signing: World, tmp_path: Path) -> None:
+    """Receipts and rows are taken from it as docs/signed-release.md says. SR-2, SR-8."""
+    (approval,) = json.loads(await written(signing))["approvals"]
+    rows, receipt = tmp_path / "rows.json", tmp_path / "receipt.json"
+    released = {one["name"]: one["items"] for one in approval["reviewableGroups"]}
+    for changed in (False, True):
+        if changed:
+            released["rows"][0]["amount"] = 99
+        rows.write_text(json.dumps(released))
+        for one in approval["receipts"]:
+            receipt.write_text(json.dumps(one))
+            fits = f"fits: signed by {one['statement']['accountId']}"
+            wrong = "the rows are not the signed ones"
+            assert verdict(receipt, rows).strip() == (wrong if changed else fits)
 
 
 def refusal(text: str, change: Callable[[Any, Any], Any]) -> str:
