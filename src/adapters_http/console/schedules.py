@@ -59,7 +59,7 @@ live = followed(_snapshot)
 
 
 async def switch(request: Request) -> Response:
-    """Pause or resume a trigger; redirects to the list, or to the page of the workflow."""
+    """Pause or resume a trigger; redirects to the list, or to the triggers of the workflow."""
     services, who, id = request.services, request.who, request.params["id"]
     if request.body.status == "PAUSED":
         found = await triggers.pause_trigger(services, who, id, request.origin)
@@ -69,7 +69,7 @@ async def switch(request: Request) -> Response:
         raise InvalidInput("status", "must be ACTIVE or PAUSED")
     if request.body.back == "schedules":
         return see_other(request, "/operate/schedules")
-    return see_other(request, f"/workflows/{found.trigger.workflow_id}")
+    return see_other(request, f"/workflows/{found.trigger.workflow_id}/triggers")
 
 
 async def show_backfill(request: Request) -> Response:

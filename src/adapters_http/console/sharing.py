@@ -53,7 +53,8 @@ async def _show(request: Request, problem: str = "", typed: str = "") -> Respons
     shares = await list_shares(services, who, id)
     found = await read_workflow(services, who, id)
     facts: dict[str, Any] = {"shares": shares, "problem": problem, "typed": typed}
-    return page(request, "sharing.html", 400 if problem else 200, workflow=found.workflow, **facts)
+    facts |= {"workflow": found.workflow, "definition": found.definition}
+    return page(request, "sharing.html", 400 if problem else 200, **facts)
 
 
 async def show_settings(request: Request) -> Response:
@@ -94,6 +95,7 @@ async def _settings(request: Request, problem: str = "") -> Response:
         400 if problem else 200,
         whole=whole,
         workflow=workflow,
+        definition=whole.defined.definition,
         edits=may_edit(request, whole.permission),
         creates=may_create(request),
         deletes=owns and may_create(request),

@@ -27,7 +27,13 @@ async def show_list(request: Request) -> Response:
     services, who, id = request.services, request.who, request.params["id"]
     found, _held = await read_permitted(services, who, id)
     rows = await list_changes(services, who, id, page_of(request, WORKFLOW_PAGE))
-    return page(request, "versions.html", workflow=found.workflow, found=rows)
+    return page(
+        request,
+        "versions.html",
+        workflow=found.workflow,
+        definition=found.definition,
+        found=rows,
+    )
 
 
 async def compare(request: Request) -> Response:
@@ -35,8 +41,16 @@ async def compare(request: Request) -> Response:
     id = request.params["id"]
     old, new = _number(request.query("from") or ""), _number(request.query("to") or "")
     workflow, before, after = await compare_versions(request.services, request.who, id, old, new)
-    changes = await _changes(request, before, after)
-    return page(request, "difference.html", workflow=workflow, old=old, new=new, changes=changes)
+    found, _held = await read_permitted(request.services, request.who, id)
+    return page(
+        request,
+        "difference.html",
+        workflow=workflow,
+        definition=found.definition,
+        old=old,
+        new=new,
+        changes=await _changes(request, before, after),
+    )
 
 
 async def show(request: Request) -> Response:

@@ -58,6 +58,10 @@ OWN: Mapping[type[Any], Kind[Any]] = {type: _own(kind) for type, kind in KINDS.i
 """The kinds of records, read by statements for PostgreSQL."""
 
 
+class PostgresWorkflows(records.Workflows):
+    those = "= ANY (ARRAY({}))"
+
+
 class PostgresWebhooks(records.Webhooks):
     async def deliveries(self, webhook_id: str) -> Sequence[Delivery]:
         """

@@ -10,6 +10,7 @@ from adapters_store.postgres.queries import (
     OWN,
     PostgresExecutions,
     PostgresWebhooks,
+    PostgresWorkflows,
 )
 from adapters_store.postgres.unit_of_work import PostgresUnitOfWork
 from adapters_store.sql.execution_rows import changes_group
@@ -29,6 +30,7 @@ class PostgresUnit(SqlUnit):
     _unit: PostgresUnitOfWork
 
     webhooks = queries(PostgresWebhooks)
+    workflows = queries(PostgresWorkflows)
     executions = queries(PostgresExecutions)
     audit = queries(PostgresAudit)
 

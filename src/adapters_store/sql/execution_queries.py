@@ -2,6 +2,7 @@
 # ruff: noqa: S608 - only constant text of this package is put together
 
 from abc import ABC, abstractmethod
+from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any, TypeVar
 
@@ -25,7 +26,7 @@ from wfcore.model.notice import Notice, NoticeStatus
 from wfcore.model.page import Page, PageRequest
 from wfcore.ports.records import SEARCHED, ApprovalFilter, ExecutionFilter
 from wfcore.rules.execution.machine import EXECUTION
-from wfcore.time import EpochMs
+from wfcore.time import DurationMs, EpochMs
 
 CLAIMABLE = """worker IS NULL AND due_at IS NOT NULL
     AND status IN ('PENDING', 'RUNNING', 'AWAITING_APPROVAL') AND queued = 0"""
@@ -142,6 +143,20 @@ def _index(where: ExecutionFilter, status: ExecutionStatus) -> str:
     return " INDEXED BY executions_by_source" if where.owner_id is not None else ""
 
 
+def durations_of(owner_id: str, since: EpochMs, span: DurationMs, spans: int, most: int) -> Query:
+    """
+    The query for rows `(number of the span, duration)`. A SELECT for each span reads the end of a
+    range of the owner's index.
+    """
+    one = """SELECT * FROM (SELECT {} AS place, completed_at - accepted_at AS took FROM executions
+        WHERE owner_id = ? AND status = 'COMPLETED' AND accepted_at >= ? AND accepted_at < ?
+        ORDER BY accepted_at DESC, id DESC LIMIT ?) s{}"""
+    each = " UNION ALL ".join(one.format(place, place) for place in range(spans))
+    begins = [since + place * span for place in range(spans)]
+    values = [value for at in begins for value in (owner_id, at, at + span, most)]
+    return query(f"{each} ORDER BY 1, 2", *values)
+
+
 _PURGED = "(SELECT value FROM json_each(?))"
 PURGE = (
     f"""DELETE FROM approval_approvers
@@ -176,6 +191,14 @@ class Executions(ABC):
     async def by_status(self, where: ExecutionFilter, most: int) -> Mapping[ExecutionStatus, int]:
         found = await self.unit.rows(counts_by_status(where, most))
         return {ExecutionStatus(status): count for status, count in found}
+
+    async def durations(
+        self, owner_id: str, since: EpochMs, span: DurationMs, spans: int, most: int
+    ) -> Mapping[int, Sequence[DurationMs]]:
+        found = defaultdict[int, list[DurationMs]](list)
+        for place, took in await self.unit.rows(durations_of(owner_id, since, span, spans, most)):
+            found[place].append(DurationMs(took))
+        return found
 
     async def grace_over(self, limit: int) -> Sequence[Execution]:
         where = "r.status = 'INTERRUPTED' AND r.due_at <= ? ORDER BY r.due_at, r.id"

@@ -33,7 +33,7 @@ from wfcore.model.page import Page, PageRequest
 from wfcore.model.trigger import Timer, Trigger
 from wfcore.model.webhook import Delivery, Tally, Webhook
 from wfcore.model.workflow import DefinitionSnapshot, Workflow
-from wfcore.ports.records import HOURS, WEEK, Activity
+from wfcore.ports.records import HOURS, WEEK, Activity, LatestExecution
 from wfcore.rules.execution.budget import UNPRICED, in_usd
 from wfcore.time import HOUR, EpochMs
 from wfcore.wire.records import reader_of, writer_of
@@ -155,6 +155,35 @@ class Workflows:
         for row in await self.unit.rows(activity_of(ids, account_id, since, hours)):
             found[row[0]].append(row)
         return {id: _activity(rows) for id, rows in found.items()}
+
+    those: ClassVar[str] = "IN ({})"
+    """The condition that a column has one of the values of a SELECT, read once for each row."""
+
+    async def latest(
+        self, ids: Collection[str], account_id: str | None, most: int
+    ) -> Mapping[str, Sequence[LatestExecution]]:
+        found = defaultdict[str, list[LatestExecution]](list)
+        for flow, id, status, *times in await self.unit.rows(
+            latest_of(ids, account_id, most, self.those)
+        ):
+            found[flow].append(LatestExecution(id, ExecutionStatus(status), *times))
+        return found
+
+
+def latest_of(ids: Collection[str], me: str | None, most: int, those: str) -> Query:
+    """
+    The query for the newest executions of each workflow. The CROSS JOIN keeps the order: for each
+    workflow, its newest ids from an index, then these executions.
+    """
+    own = "1 = 1" if me is None else "(w.owner_id = ? OR e.owner_id = ?)"
+    newest = f"""SELECT e.id FROM executions e WHERE e.workflow_id = w.id AND {own}
+        ORDER BY e.accepted_at DESC, e.id DESC LIMIT ?"""
+    sql = f"""SELECT w.id, r.id, r.status, r.accepted_at, r.completed_at
+        FROM (SELECT id, owner_id FROM workflows
+            WHERE id IN (SELECT value FROM json_each(?))) w
+        CROSS JOIN executions r WHERE r.id {those.format(newest)}
+        ORDER BY w.id, r.accepted_at DESC, r.id DESC"""
+    return query(sql, text_of(list(ids)), *(() if me is None else (me, me)), most)
 
 
 def activity_of(
@@ -319,6 +348,11 @@ class Triggers:
     async def of_workflow(self, workflow_id: str) -> Sequence[Trigger]:
         sql = "SELECT version, body, id FROM triggers WHERE workflow_id = ? ORDER BY created_at, id"
         return await self.unit.few(TRIGGERS, query(sql, workflow_id))
+
+    async def of_workflows(self, ids: Collection[str]) -> Sequence[Trigger]:
+        sql = """SELECT version, body, id FROM triggers
+            WHERE workflow_id IN (SELECT value FROM json_each(?)) ORDER BY created_at, id"""
+        return await self.unit.records(TRIGGERS, query(sql, text_of(list(ids))))
 
     async def watching(self, keys: Collection[str]) -> Sequence[Trigger]:
         marks = ", ".join("?" for _ in keys)

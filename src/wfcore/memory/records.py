@@ -40,7 +40,7 @@ from wfcore.model.page import Page, PageRequest
 from wfcore.model.trigger import Timer, Trigger
 from wfcore.model.webhook import Delivery, Tally, Webhook
 from wfcore.model.workflow import DefinitionSnapshot, Workflow
-from wfcore.ports.records import HOURS, WEEK, Activity
+from wfcore.ports.records import HOURS, WEEK, Activity, LatestExecution
 from wfcore.rules.audit.chain import read_entry
 from wfcore.rules.execution.budget import UNPRICED, ended_cost, in_usd
 from wfcore.time import HOUR, EpochMs
@@ -121,6 +121,23 @@ class Workflows:
             min((timer.due_at for timer in timers), default=None),
             *costs_of(runs, since),
         )
+
+    async def latest(
+        self, ids: Collection[str], account_id: str | None, most: int
+    ) -> Mapping[str, Sequence[LatestExecution]]:
+        flows = await self.unit.select(WORKFLOWS, lambda w: w.id in ids)
+        found = {one.id: await self._latest(one, account_id, most) for one in flows}
+        return {id: runs for id, runs in found.items() if runs}
+
+    async def _latest(self, flow: Workflow, me: str | None, most: int) -> Sequence[LatestExecution]:
+        def seen(one: Execution) -> bool:
+            return one.workflow_id == flow.id and me in (None, flow.owner_id, one.owner_id)
+
+        runs = newest(await self.unit.select(EXECUTIONS, seen), "accepted_at")
+        return [
+            LatestExecution(one.id, one.status, one.accepted_at, one.completed_at)
+            for one in runs[:most]
+        ]
 
     async def _page(self, holds: Callable[[Workflow], bool], page: PageRequest) -> Page[Workflow]:
         found = await self.unit.select(WORKFLOWS, holds)
@@ -222,6 +239,9 @@ class Triggers:
         return newest(await self.unit.select(TRIGGERS, lambda t: t.workflow_id == workflow_id))[
             ::-1
         ]
+
+    async def of_workflows(self, ids: Collection[str]) -> Sequence[Trigger]:
+        return newest(await self.unit.select(TRIGGERS, lambda t: t.workflow_id in ids))[::-1]
 
     async def watching(self, keys: Collection[str]) -> Sequence[Trigger]:
         return newest(await self.unit.select(TRIGGERS, lambda t: t.watches in keys))[::-1]

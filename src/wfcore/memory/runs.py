@@ -31,7 +31,7 @@ from wfcore.model.page import Page, PageRequest
 from wfcore.ports.records import SEARCHED, ApprovalFilter, ExecutionFilter
 from wfcore.rules.approval.machine import accounts_of, next_reminder
 from wfcore.rules.auth.access import idle, named
-from wfcore.time import EpochMs
+from wfcore.time import DurationMs, EpochMs
 
 DUE = (
     ExecutionStatus.PENDING,
@@ -61,6 +61,18 @@ class Executions:
         runs = await self.unit.select(EXECUTIONS, partial(fits, evolve(where, statuses=())))
         found = Counter(run.status for run in runs)
         return {status: min(found[status], most) for status in ExecutionStatus}
+
+    async def durations(
+        self, owner_id: str, since: EpochMs, span: DurationMs, spans: int, most: int
+    ) -> Mapping[int, Sequence[DurationMs]]:
+        done = ExecutionFilter(owner_id, statuses=(ExecutionStatus.COMPLETED,), since=since)
+        found = defaultdict[int, list[DurationMs]](list)
+        runs = newest(await self.unit.select(EXECUTIONS, partial(fits, done)), "accepted_at")
+        for run in runs:
+            place = (run.accepted_at - since) // span
+            if run.completed_at is not None and len(found[place]) < most:
+                found[place].append(DurationMs(run.completed_at - run.accepted_at))
+        return {place: sorted(found[place]) for place in range(spans) if found[place]}
 
     async def grace_over(self, limit: int) -> Sequence[Execution]:
         now = self.unit.now()

@@ -57,7 +57,7 @@ from wfcore.model.signing import SigningKeys
 from wfcore.model.trigger import Timer, Trigger
 from wfcore.model.webhook import Delivery, Tally, Webhook
 from wfcore.model.workflow import DefinitionSnapshot, Workflow, WorkflowState
-from wfcore.time import DAY, EpochMs
+from wfcore.time import DAY, DurationMs, EpochMs
 
 Owned = tuple[tuple[type[Any], str], ...]
 
@@ -166,6 +166,16 @@ HOURS, WEEK = 24, 7 * DAY
 """The hours that an `Activity` counts, and the length in ms of the week of its costs."""
 
 
+@frozen
+class LatestExecution:
+    """One of the executions of a workflow that were accepted last. `completed_at`: its end."""
+
+    id: str
+    status: ExecutionStatus
+    accepted_at: EpochMs
+    completed_at: EpochMs | None = None
+
+
 class WorkflowQueries(Protocol):
     """Queries for workflows."""
 
@@ -176,6 +186,15 @@ class WorkflowQueries(Protocol):
         The activity of each existing workflow among *ids*, in one query, in the `HOURS` hours from
         *since* on. Counted are the executions that the account owns or whose workflow the account
         owns (None: all).
+        """
+
+    async def latest(
+        self, ids: Collection[str], account_id: str | None, most: int
+    ) -> Mapping[str, Sequence[LatestExecution]]:
+        """
+        The executions of each workflow among *ids* that were accepted last, at most *most* of each,
+        newest first; in one query. The account sees the executions that `activity` counts.
+        Workflows without executions are left out.
         """
 
     async def by_name(self, owner_id: str, name: str) -> Workflow | None: ...
@@ -244,6 +263,15 @@ class ExecutionQueries(Protocol):
         """
         The number of executions in each status that fit *where*, ignoring its `statuses` and
         `id_end`. Each number is counted up to *most*. Every status is present.
+        """
+
+    async def durations(
+        self, owner_id: str, since: EpochMs, span: DurationMs, spans: int, most: int
+    ) -> Mapping[int, Sequence[DurationMs]]:
+        """
+        How long executions of the account took, in *spans* spans of *span* ms from *since* on: by
+        the number of the span, the durations of the newest *most* executions that were accepted in
+        it and have COMPLETED, the shortest first. Spans without such executions are left out.
         """
 
     async def grace_over(self, limit: int) -> Sequence[Execution]:
@@ -395,6 +423,9 @@ class TriggerQueries(Protocol):
 
     async def of_workflow(self, workflow_id: str) -> Sequence[Trigger]:
         """The triggers of the workflow, oldest first."""
+
+    async def of_workflows(self, ids: Collection[str]) -> Sequence[Trigger]:
+        """The triggers of the workflows *ids*, oldest first; in one query."""
 
     async def watching(self, keys: Collection[str]) -> Sequence[Trigger]:
         """The triggers whose `watches` is one of *keys*, oldest first."""

@@ -108,7 +108,12 @@ PAGES = (
     *("/executions/{run}/steps/review", "/executions/{run}/compare/{run}"),
     *("/executions/cancel?id={run}", "/executions/redrive?id={run}"),
     *("/workflows", "/workflows/{flow}", "/workflows/{flow}/start"),
-    *("/workflows/{flow}/versions", "/workflows/{flow}/sharing", "/workflows/{flow}/settings"),
+    *(
+        "/workflows/{flow}/versions",
+        "/workflows/{flow}/sharing",
+        "/workflows/{flow}/settings",
+        "/workflows/{flow}/triggers",
+    ),
     *("/workflows/{flow}/versions/1", "/operate/keys", "/operate/keys/{key}", "/operate/webhooks"),
     *("/operate/usage", "/operate/schedules", "/operate/audit", "/operate/people"),
     *("/operate/people/{who}", "/operate/notices", "/operate/secrets"),

@@ -13,6 +13,7 @@ from adapters_http.app import HttpConfig
 from tests.support.http_world import code
 from wfcore.model.access import OPERATOR
 from wfcore.model.page import PageRequest
+from wfcore.model.workflow import Variable
 from wfcore.rules.auth.signed_links import personal_token
 from wfcore.usecases.accounts import accounts, groups
 from wfcore.usecases.workflows.triggers import list_triggers
@@ -110,6 +111,7 @@ def addresses(site: Site) -> list[str]:
     Runs(site, code("only"), name="Timed", triggers=(CRON,))
     timed = site.do(list_triggers(world.services, OPERATOR, PageRequest(1, 1))).rows[0].trigger.id
     known = {"key": world.key.key.id, "hook": hook, "ann": world.ann.id, "timed": timed}
+    stateful = site.do(world.workflow(name="Stateful", state={"cursor": Variable("cursor")}))
     flow, edited = f"/workflows/{runs.workflow}", f"/workflows/{applied(site)}"
     bad, good = ids["failed"], ids["completed"]
     return [
@@ -124,7 +126,8 @@ def addresses(site: Site) -> list[str]:
             "/workflows",
             "/approvals/nothing",
         ),
-        *(flow, f"{flow}/start", f"{edited}/versions/1", f"{edited}/edit"),
+        *(flow, f"{flow}/start", f"{flow}/triggers", f"/workflows/{stateful}/state"),
+        *(f"{edited}/versions/1", f"{edited}/edit"),
         *(f"{edited}/{part}" for part in ("versions", "sharing", "settings")),
         *(f"{edited}/difference?from=1&to=1", "/workflows/new", "/workflows/new?empty=1"),
         *(f"/executions/{id}" for id in ids.values()),

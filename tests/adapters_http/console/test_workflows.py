@@ -15,6 +15,7 @@ from wfcore.model.trigger import Schedule
 from wfcore.model.workflow import Concurrency, Variable, VariableType
 from wfcore.ports.runtime import StepEnd
 from wfcore.usecases.workflows import workflows
+from wfcore.usecases.workflows.browsing import LATEST
 from wfcore.usecases.workflows.triggers import list_triggers
 
 from .conftest import Site
@@ -72,7 +73,7 @@ def test_the_list_sums_up_without_definitions(site: Site):
     assert "Payout run Awaiting approval" in shown
     assert "1 approval in" in shown
     assert f'href="/executions/{last}"' in found.text
-    assert "0 ended and 1 failed in 24 hours" in found.text
+    assert "2 executions: 1 failed, 1 not ended" in found.text
     assert "Other never" in shown
     assert "k4nary" not in found.text
 
@@ -99,6 +100,9 @@ def test_who_sees_which_page_of_a_workflow(site: Site):
         f"/workflows/{id}": {**dict.fromkeys(people, 200), "stranger": 404, "nobody": 401},
         f"/workflows/{id}/start": {
             **dict.fromkeys(people, 200), "VIEW": 403, "stranger": 404, "nobody": 401,
+        },
+        f"/workflows/{id}/triggers": {
+            **dict.fromkeys(people, 200), "stranger": 404, "nobody": 401,
         },
         "/workflows": {**dict.fromkeys(people, 200), "nobody": 401},
     }  # fmt: skip
@@ -130,7 +134,6 @@ def test_one_workflow_shows_its_picture_and_what_starts_it(site: Site):
     assert 'href="#step-collect"' in answer.text
     assert 'id="step-bank_limit"' in answer.text
     assert "<img" not in answer.text
-    assert re.search(r"runs Mon \d{4}-\d\d-\d\d 09:00 Europe/Berlin", shown)
     assert "k4nary" not in answer.text
     assert "others wait" in shown
 
@@ -145,7 +148,7 @@ def test_the_next_fire_is_what_the_command_line_lists(site: Site, at: str):
     listed = site.do(list_triggers(world.services, OPERATOR, PageRequest(1, 9)))
     next_at = listed.rows[0].standing.next_at
     assert next_at is not None
-    for path in ("/workflows", f"/workflows/{id}"):
+    for path in ("/workflows", f"/workflows/{id}", f"/workflows/{id}/triggers"):
         assert f'datetime="{iso(next_at)}"' in Reader(site).get(path).text
 
 
@@ -225,21 +228,21 @@ def test_the_state_of_a_workflow_is_shown_and_set(site: Site):
     """Each name has its own form, so that no other value is sent back; a secret is not shown."""
     id = site.do(site.world.workflow(state=STATE))
     reader = Reader(site)
-    assert "cursor default Where it stopped." in text_of(reader.get(f"/workflows/{id}"))
+    assert "cursor default Where it stopped." in text_of(reader.get(f"/workflows/{id}/state"))
     for form in (
         {"name": "cursor", "text": "c<1>"},
         {"name": "count", "text": "2.5"},
         {"name": "token", "text": "k4nary"},
     ):
         done = reader.post(f"/workflows/{id}/state", **form)
-        assert (done.status_code, done.headers["location"]) == (303, f"/workflows/{id}")
-    shown = reader.get(f"/workflows/{id}")
+        assert (done.status_code, done.headers["location"]) == (303, f"/workflows/{id}/state")
+    shown = reader.get(f"/workflows/{id}/state")
     assert "c&lt;1&gt;" in shown.text
     assert "count 2.5" in text_of(shown)
     assert "token secret, has a value" in text_of(shown)
     assert "k4nary" not in shown.text
     reader.post(f"/workflows/{id}/state", name="count", text="9", reset="1")
-    assert "count null" in text_of(reader.get(f"/workflows/{id}"))
+    assert "count null" in text_of(reader.get(f"/workflows/{id}/state"))
     wrong = reader.post(f"/workflows/{id}/state", name="count", text="many")
     assert (wrong.status_code, "✕ count must be a number" in text_of(wrong)) == (400, True)
     assert 'value="many"' in wrong.text
@@ -249,7 +252,63 @@ def test_who_may_not_edit_sees_state_without_a_form(site: Site):
     """VIEW reads, and its forged form is refused. SV-7."""
     id = site.do(site.world.workflow(state=STATE))
     reader = share(site, id, "bob", Permission.VIEW)
-    shown = reader.get(f"/workflows/{id}")
+    shown = reader.get(f"/workflows/{id}/state")
     assert "cursor default" in text_of(shown)
-    assert f"/workflows/{id}/state" not in shown.text
+    assert '<form method="post" action="/workflows' not in shown.text
     assert reader.post(f"/workflows/{id}/state", name="cursor", text="c").status_code == 403
+
+
+def test_the_list_has_the_last_runs_as_bars(site: Site):
+    """
+    A bar for each of the last 30 executions, oldest first: its end by class and in words; the rest
+    of a longer past is not drawn.
+    """
+    runs = Runs(site, code("only"))
+    for _ in range(LATEST):
+        runs.play(runs.start())
+    runs.play(runs.start(), {"only": StepEnd(error="no")})
+    runs.start()
+    answer = Reader(site).get("/workflows").text
+    assert "30 executions: 1 failed, 1 not ended" in answer
+    drawn = re.findall(r'<rect class="(\w+)"', answer)
+    assert drawn == ["completed"] * (LATEST - 2) + ["failed", "pending"]
+    shown = Reader(site).get(f"/workflows/{runs.workflow}")
+    assert "30 executions: 1 failed, 1 not ended" in shown.text
+    latest = shown.text.split("latest-title")[2]
+    assert latest.count('href="/executions/') == 5, "the newest five, and a link to all"
+
+
+def test_a_paused_workflow_says_who_paused_it(site: Site):
+    """The list and the page say by whom and since when nothing starts; one active trigger: no."""
+    give_calendar(site)
+    hourly, daily = Schedule("0 * * * *", "UTC"), Schedule("0 9 * * *", "UTC")
+    id = site.do(site.world.workflow(triggers=(hourly, daily)))
+    reader = Reader(site)
+    rows = site.do(list_triggers(site.world.services, OPERATOR, PageRequest(1, 9))).rows
+    for row in rows:
+        assert "paused by" not in text_of(reader.get("/workflows"))
+        done = reader.post(f"/operate/schedules/{row.trigger.id}", status="PAUSED")
+        assert done.headers["location"] == f"/workflows/{id}/triggers"
+    for path in ("/workflows", f"/workflows/{id}"):
+        assert re.search(
+            r"paused by ann@example\.org, (now|\d+ \w+ ago)", text_of(reader.get(path))
+        )
+
+
+def test_the_triggers_of_a_workflow_are_a_page(site: Site):
+    """Schedules in words with their next times, pauses and backfills, and the reader's webhooks."""
+    give_calendar(site)
+    id = site.do(site.world.workflow(triggers=(Schedule("0 9 * * 1", "Europe/Berlin"),)))
+    viewer = share(site, id, "viewer", Permission.VIEW)
+    answer = Reader(site).get(f"/workflows/{id}/triggers")
+    shown = text_of(answer)
+    assert "Mondays 09:00, Berlin" in shown
+    assert re.search(r"runs Mon \d{4}-\d\d-\d\d 09:00 Europe/Berlin", shown)
+    assert answer.text.count("<li><time") == 5
+    assert "Pause" in shown
+    assert "Backfill…" in shown
+    assert f'href="/operate/webhooks/new?workflow={id}"' in answer.text
+    seen = text_of(viewer.get(f"/workflows/{id}/triggers"))
+    assert "Mondays 09:00" in seen
+    assert "Pause" not in seen
+    assert "Connect a webhook" not in seen

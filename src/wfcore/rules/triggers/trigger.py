@@ -6,7 +6,7 @@ keeps its number of runs and its pending timers. Of several chains behind one wo
 the same ends as before is the same one.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 from attrs import evolve, frozen
 
@@ -179,6 +179,17 @@ SAYS: Mapping[str, str] = {
     Refusal.MISSED: phrase("It was due while no server ran, and missed starts are skipped"),
 }
 """The text for people of each refusal."""
+
+
+def pause_of(triggers: Iterable[Trigger]) -> Pause | None:
+    """
+    The pause of a workflow by the pauses of its *triggers*, the latest of them; None if a trigger
+    may start the workflow, or if it has no trigger. SH-10.
+    """
+    pauses = [one.pause for one in triggers]
+    if not pauses or None in pauses:
+        return None
+    return max((one for one in pauses if one), key=lambda one: one.at)
 
 
 def why_paused(pause: Pause) -> str:

@@ -26,6 +26,7 @@ from wfcore.testing.comparison.records import (
     runs,
     words,
 )
+from wfcore.time import MINUTE
 
 
 @frozen
@@ -64,11 +65,17 @@ ARGUMENTS: Mapping[str, tuple[st.SearchStrategy[Any], ...]] = {
         st.none() | owners,
         moments,
     ),
+    "workflows.latest": (
+        st.lists(ids, max_size=2, unique=True),
+        st.none() | owners,
+        limits,
+    ),
     "shares.of_workflow": (ids,),
     "keys.of_account": (owners,),
     "sessions.of_account": (owners,),
     "executions.list": (run_filters, pages),
     "executions.by_status": (run_filters, limits),
+    "executions.durations": (owners, moments, st.just(MINUTE), st.integers(1, 3), limits),
     "executions.grace_over": (limits,),
     "executions.abandoned": (limits,),
     "executions.next_due": (st.none() | st.sets(words),),
@@ -103,6 +110,7 @@ ARGUMENTS: Mapping[str, tuple[st.SearchStrategy[Any], ...]] = {
     "triggers.of_owner": (owners, pages),
     "triggers.list": (pages,),
     "triggers.of_workflow": (flows,),
+    "triggers.of_workflows": (st.lists(flows, max_size=2, unique=True),),
     "triggers.watching": (st.lists(names, max_size=2, unique=True),),
     "timers.due": (moments, limits),
     "timers.next_due": (),

@@ -13,12 +13,13 @@ from wfcore.testing import builders as make
 from wfcore.testing.builders import NOW
 from wfcore.testing.contracts import samples
 from wfcore.testing.contracts.keeping import collect
-from wfcore.time import HOUR, EpochMs
+from wfcore.time import HOUR, DurationMs, EpochMs
 
 WORDS: dict[Any, Any] = {
     str: "x",
     int: 9,
     EpochMs: NOW,
+    DurationMs: HOUR,
     PageRequest: PageRequest(),
     Collection[str]: ("x", "y"),
     records.ExecutionFilter: records.ExecutionFilter(),

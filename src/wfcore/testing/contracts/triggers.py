@@ -1,6 +1,7 @@
 """The promises of a store about triggers and their timers."""
 
 import asyncio
+from typing import Any
 
 import pytest
 
@@ -16,7 +17,7 @@ from wfcore.model.execution import (
 )
 from wfcore.model.page import PageRequest
 from wfcore.model.trigger import Timer, Trigger
-from wfcore.ports.records import HOURS, WEEK, Activity
+from wfcore.ports.records import HOURS, WEEK, Activity, LatestExecution
 from wfcore.ports.store import Store
 from wfcore.testing import builders as make
 from wfcore.testing.builders import NOW
@@ -64,6 +65,8 @@ class TriggerContract:
         )
         async with store.view() as view:
             assert ids(await view.triggers.of_workflow("wf_1")) == ["trg_1", "trg_2"]
+            both = await view.triggers.of_workflows(["wf_2", "wf_1", "wf_9"])
+            assert ids(both) == ["trg_1", "trg_2", "trg_3"]
             page = await view.triggers.list(PageRequest(1, 2))
             assert (ids(page.rows), page.total) == (["trg_3", "trg_2"], 3)
 
@@ -116,6 +119,60 @@ class TriggerContract:
             assert await look(["wf_1"], "acc_2", NOW) == {"wf_1": part}
             assert await look(["wf_2"], "acc_1", NOW) == {"wf_2": Activity(hours=((0, 0),) * 24)}
             assert await look([], "acc_1", NOW) == {}
+
+    async def test_the_latest_executions_of_each_workflow(self, store: Store) -> None:
+        """
+        The newest executions of each workflow come newest first, up to the limit, as far as the
+        account sees them. A workflow without executions is left out.
+        """
+        done = ExecutionStatus.COMPLETED
+        ended = {"status": done, "completed_at": at(9)}
+        await keep(
+            store,
+            make.workflow("wf_1", name="a"),
+            make.workflow("wf_2", name="b"),
+            make.workflow("wf_3", name="c"),
+            make.execution("e1", accepted_at=at(0), workflow_id="wf_1", **ended),
+            make.execution("e2", accepted_at=at(2), workflow_id="wf_1", owner_id="acc_2"),
+            make.execution("e3", accepted_at=at(1), workflow_id="wf_1", **ended),
+            make.execution("e4", accepted_at=at(1), workflow_id="wf_2", **ended),
+        )
+        open = ExecutionStatus.PENDING
+        e2 = LatestExecution("e2", open, at(2))
+        e3, e4 = (LatestExecution(id, done, at(1), at(9)) for id in ("e3", "e4"))
+        async with store.view() as view:
+            latest = view.workflows.latest
+            every = ["wf_1", "wf_2", "wf_3"]
+            assert await latest(every, "acc_1", 2) == {"wf_1": [e2, e3], "wf_2": [e4]}
+            assert await latest(["wf_1"], None, 1) == {"wf_1": [e2]}
+            assert await latest(every, "acc_2", 2) == {"wf_1": [e2]}
+            assert await latest([], "acc_1", 2) == {}
+
+    async def test_durations_of_each_span(self, store: Store) -> None:
+        """
+        Each span has the durations of the newest executions that the account accepted in it and
+        that completed, the shortest first, up to the limit.
+        """
+        done = ExecutionStatus.COMPLETED
+
+        def took(id: str, begin: int, end: int, **fields: Any) -> Execution:
+            known = {"status": done, **fields}
+            return make.execution(id, accepted_at=at(begin), completed_at=at(end), **known)
+
+        await keep(
+            store,
+            took("e1", 0, 9),
+            took("e2", 1, 3),
+            took("e3", 2, 7),
+            took("e4", HOUR, HOUR + 4),
+            took("e5", HOUR, HOUR + 1, status=ExecutionStatus.FAILED),
+            took("e6", HOUR, HOUR + 1, owner_id="acc_2"),
+            took("e7", 3 * HOUR, 3 * HOUR + 1),
+            took("e8", -1, 1),
+        )
+        async with store.view() as view:
+            found = await view.executions.durations("acc_1", NOW, HOUR, 3, 2)
+            assert found == {0: [2, 5], 1: [4]}
 
     async def test_costs_of_a_week_are_summed_exactly(self, store: Store) -> None:
         """

@@ -1,6 +1,7 @@
 """Lists of workflows with their recent activity, and one workflow with its surroundings."""
 
-from collections.abc import Callable, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
 
 from attrs import evolve, frozen
@@ -8,12 +9,14 @@ from attrs import evolve, frozen
 from wfcore.errors import NotFound, Unreadable
 from wfcore.model.access import Account, Permission, Principal, Share, Unrestricted
 from wfcore.model.page import Page, PageRequest
+from wfcore.model.trigger import Pause, Trigger
 from wfcore.model.webhook import Webhook
 from wfcore.model.workflow import Definition, DefinitionSnapshot, Workflow
-from wfcore.ports.records import HOURS, Activity
+from wfcore.ports.records import HOURS, Activity, LatestExecution
 from wfcore.ports.store import View
 from wfcore.rules.auth.access import includes, permission_on
 from wfcore.rules.named_secrets import kept_secret
+from wfcore.rules.triggers.trigger import pause_of
 from wfcore.time import HOUR, EpochMs
 from wfcore.usecases.services import Services
 from wfcore.usecases.unit_of_work import definition_of, workflow_for
@@ -24,12 +27,21 @@ from wfcore.usecases.workflows.workflows import WorkflowRow
 @frozen
 class WorkflowSummary:
     """
-    A workflow without its definition, the caller's permission on the workflow, and its activity.
+    A workflow without its definition, the caller's permission on the workflow, its activity, and
+    its `LATEST` newest executions, the newest first. `pause`: if nothing starts the workflow by
+    itself, the pause; `paused_by`: the email of the person who paused it.
     """
 
     workflow: Workflow
     permission: Permission
     activity: Activity
+    latest: Sequence[LatestExecution] = ()
+    pause: Pause | None = None
+    paused_by: str | None = None
+
+
+LATEST = 30
+"""The newest executions of a workflow that its page and its row in the list show."""
 
 
 async def list_summaries(
@@ -39,12 +51,32 @@ async def list_summaries(
     me, since = who.account.id, day_of(services.store.now())
     async with services.store.view() as view:
         found = await view.workflows.visible_to(me, page)
-        did = await view.workflows.activity([one.id for one in found.rows], me, since)
+        ids = [one.id for one in found.rows]
+        did = await view.workflows.activity(ids, me, since)
+        ran = await view.workflows.latest(ids, me, LATEST)
+        pauses = await _pauses(view, ids)
         rows = [
-            WorkflowSummary(one, await _held(view, one, me), did.get(one.id, Activity()))
+            WorkflowSummary(
+                one,
+                await _held(view, one, me),
+                did.get(one.id, Activity()),
+                ran.get(one.id, ()),
+                *pauses.get(one.id, (None, None)),
+            )
             for one in found.rows
         ]
     return Page(tuple(rows), found.total, found.page, found.size, found.next)
+
+
+async def _pauses(view: View, ids: Collection[str]) -> Mapping[str, tuple[Pause, str | None]]:
+    """The pauses of the workflows *ids* of which no trigger is active, each with an email."""
+    triggers = defaultdict[str, list[Trigger]](list)
+    for one in await view.triggers.of_workflows(ids):
+        triggers[one.workflow_id].append(one)
+    pauses = {id: pause for id, some in triggers.items() if (pause := pause_of(some))}
+    people = await view.some(Account, {one.by for one in pauses.values() if one.by})
+    emails = {one.id: one.email for one in people}
+    return {id: (pause, emails.get(pause.by or "")) for id, pause in pauses.items()}
 
 
 async def list_startable(
@@ -102,7 +134,9 @@ async def _held(view: View, workflow: Workflow, account_id: str) -> Permission:
 class WorkflowDetail:
     """
     One workflow and its surroundings for one account: the account's own webhooks and, for the
-    workflow's owner, the shares, each with the email of its holder. `owner`: an email.
+    workflow's owner, the shares, each with the email of its holder. `owner`: an email. `latest`:
+    the `LATEST` newest executions, the newest first. `pause` and `paused_by`: as in a
+    `WorkflowSummary`.
     """
 
     defined: WorkflowRow
@@ -111,6 +145,9 @@ class WorkflowDetail:
     activity: Activity
     webhooks: Sequence[Webhook]
     shares: Sequence[tuple[Share, str]]
+    latest: Sequence[LatestExecution] = ()
+    pause: Pause | None = None
+    paused_by: str | None = None
 
 
 async def read_workflow_whole(
@@ -134,6 +171,8 @@ async def read_workflow_whole(
             did.get(workflow.id, Activity()),
             [hook for hook in hooks if hook.owner_id == me],
             [(one, emails.get(one.account_id, one.account_id)) for one in shares],
+            (await view.workflows.latest([workflow.id], me, LATEST)).get(workflow.id, ()),
+            *(await _pauses(view, [workflow.id])).get(workflow.id, (None, None)),
         )
 
 
