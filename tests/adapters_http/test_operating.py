@@ -8,7 +8,7 @@ import pytest
 from adapters_http.app import HttpConfig
 from adapters_runtime.cron import CronCalendar
 from tests.support.http_world import World, a_world, bearer
-from wfcore.errors import StoreUnavailable
+from wfcore.errors import LinkOver, StoreUnavailable
 from wfcore.model.access import OPERATOR, Scope, Visitor
 from wfcore.model.execution import Usage
 from wfcore.model.trigger import Schedule
@@ -100,6 +100,49 @@ async def test_secrets_are_names(world: World):
     assert "c4nary" not in answer.text
 
 
+async def test_a_secret_is_set_and_deleted(world: World):
+    """PUT sets and replaces, DELETE deletes; no answer and no audit entry has a value. SC-5"""
+    path = "/api/secrets/BANK"
+    answers = [
+        await _asked(world, "PUT", path, {"value": value}) for value in ("c4nary", "c4nary2")
+    ]
+    assert [one.json() for one in answers] == [{"name": "BANK", "updatedAt": world.clock.now()}] * 2
+    (kept,) = await accounts.list_secrets(world.services, world.ann.id)
+    assert kept.value == "c4nary2"
+    wrong = await _asked(world, "PUT", "/api/secrets/no%20name", {"value": "c4nary"})
+    assert (wrong.status_code, wrong.json()["error"].startswith("name: ")) == (400, True)
+    assert (await _asked(world, "DELETE", path)).json() == {"ok": True}
+    assert (await _asked(world, "DELETE", path)).status_code == 404
+    assert (await _asked(world, "GET", "/api/secrets")).json() == {"secrets": []}
+    noted = await _asked(world, "GET", "/api/audit")
+    events = [one["event"] for one in noted.json()["entries"]]
+    assert (events.count("secret.set"), events.count("secret.delete")) == (2, 1)
+    assert not any("c4nary" in one.text for one in (*answers, wrong, noted))
+
+
+async def test_an_operator_invites_people(world: World):
+    """A person is invited, and invited again, which ends the first link; then no longer. AC-12"""
+    body = {"email": "new@example.org", "groups": ["finance"]}
+    assert (await _asked(world, "POST", "/api/invitations", body)).status_code == 404
+    await accounts.set_account(world.services, OPERATOR, world.ann.id, operator=True)
+    assert (await _asked(world, "POST", "/api/invitations", body)).status_code == 404  # no group
+    await _asked(world, "POST", "/api/groups", {"name": "finance"})
+    made = await _asked(world, "POST", "/api/invitations", body)
+    assert (made.status_code, made.json()["account"]["email"]) == (201, "new@example.org")
+    assert (await _asked(world, "POST", "/api/invitations", body)).status_code == 409
+    group = (await _asked(world, "GET", "/api/groups/finance")).json()
+    assert [one["email"] for one in group["members"]] == ["new@example.org"]
+    path = f"/api/invitations/{made.json()['account']['id']}"
+    again = await _asked(world, "POST", f"{path}/renew", {})
+    assert again.json()["url"] != made.json()["url"]
+    tokens = [one.json()["url"].rpartition("/")[2] for one in (made, again)]
+    with pytest.raises(LinkOver):
+        await account_of_link(world.services, tokens[0])
+    assert await account_of_link(world.services, tokens[1]) is not None
+    assert (await _asked(world, "DELETE", path)).json() == {"ok": True}
+    assert (await _asked(world, "DELETE", path)).status_code == 404
+
+
 async def test_health_is_for_operators(world: World):
     """404 for others; the checks, the gauges, and why it is not ready. AC-7."""
     assert (await _asked(world, "GET", "/api/health")).status_code == 404
@@ -139,6 +182,8 @@ PEOPLE = (
     ("PUT", "/api/accounts/{}"),
     ("DELETE", "/api/accounts/{}/sessions"),
     ("POST", "/api/accounts/{}/link"),
+    ("POST", "/api/invitations/{}/renew"),
+    ("DELETE", "/api/invitations/{}"),
     ("GET", "/api/groups"),
     ("GET", "/api/groups/{}"),
     ("PUT", "/api/groups/{}"),

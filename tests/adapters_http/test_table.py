@@ -200,6 +200,10 @@ async def test_unknown_query_parameters_are_400(world: World, route: Route):
         body = {"permission": "VIEW"}
     if route.body is requests.StateBody:
         body = {"state": {}}
+    if route.body is requests.SecretBody:
+        body = {"value": "x"}
+    if route.body is requests.InvitationBody:
+        body = {"email": "x@example.org"}
     if route.body is requests.GroupBody:
         body = {"name": "x"}
     if route.body is requests.KeyBody:

@@ -182,3 +182,14 @@ def test_groups_at_the_command_line(wfcore: Call) -> None:
     assert wfcore("workflow", "delete", "f").status == 0
     assert wfcore("group", "delete", "finance").status == 0
     assert wfcore("group", "list", "--json").json == {"items": [], "total": 0}
+
+
+def test_a_person_is_invited(wfcore: Call) -> None:
+    """`invite` makes an account in groups, and prints a link that signs the person in once."""
+    wfcore("group", "create", "finance")
+    made = wfcore("account", "invite", "Bob@Example.org", "--group", "finance", "--json").json
+    assert (made["email"], made["operator"]) == ("bob@example.org", False)
+    assert re.fullmatch(r"https?://[^/]+/in/[\w-]{43}", made["url"])
+    assert "bob@example.org" in wfcore("group", "show", "finance").out
+    again = wfcore("account", "invite", "bob@example.org")
+    assert (again.status, "exists already" in again.err) == (1, True)

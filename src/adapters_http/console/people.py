@@ -13,7 +13,7 @@ from adapters_http.console.operate import operate_page
 from adapters_http.console.passkeys import problem_of
 from adapters_http.console.paths import see_other
 from adapters_http.console.positions import behind, cursor_after
-from adapters_http.handlers.accounts import named_account
+from adapters_http.handlers.accounts import named_account, send_invitation
 from adapters_http.request import Request
 from wfcore.errors import (
     AccountBlocked,
@@ -82,32 +82,19 @@ async def invite(request: Request) -> Response:
         account = await inviting.invite(services, request.who, form.email, names, request.origin)
     except (AccountExists, InvalidInput) as wrong:
         return await _list(request, str(wrong), form)
-    return await _send(request, account)
-
-
-async def _send(request: Request, account: Account) -> Response:
-    """Mail the link of an invitation; without mail, the page shows the link once."""
-    services, mail, lasts = request.services, request.context.config.mail, inviting.INVITATION
-    if mail is not None:
-        request.context.background.begin(
-            sessions.mail_login_link(
-                services, request.who, mail, account.email, request.origin, lasts
-            )
-        )
-        return await _list(request, invited=account)
-    token = await sessions.issue_login_link(
-        services, request.who, account.id, request.origin, lasts
-    )
-    return await _list(request, invited=account, link=f"{request.base_url}/in/{token}")
+    link = await send_invitation(request, account)
+    return await _list(request, invited=account, link=link)
 
 
 async def invite_again(request: Request) -> Response:
     """Send an invitation again; its earlier links end."""
     account = await named_account(request)
     try:
-        return await _send(request, await inviting.renew_invitation(request.services, account.id))
+        account = await inviting.renew_invitation(request.services, account.id)
+        link = await send_invitation(request, account)
     except (AccountBlocked, Conflict) as refusal:
         return await _list(request, str(refusal))
+    return await _list(request, invited=account, link=link)
 
 
 async def withdraw(request: Request) -> Response:

@@ -15,7 +15,7 @@ _HIGH, _LEAST = 22, 3
 
 @frozen
 class RunBar:
-    """An execution as a bar of a picture: `height` in pixels; `took` in ms, until now if it runs."""
+    """An execution as a bar: `height` in pixels; `took` in ms, until now if it runs."""
 
     run: LatestExecution
     took: DurationMs

@@ -8,9 +8,11 @@ from adapters_http.request import Request
 from wfcore.model.access import Account
 from wfcore.rules.auth.access import require_operator
 from wfcore.rules.limits import WORKFLOW_PAGE
+from wfcore.usecases import inviting
 from wfcore.usecases.accounts import accounts, keys, sessions
 from wfcore.wire.common import ACCOUNTS, DoneView, shown_of
 from wfcore.wire.operating import (
+    InvitationView,
     LoginLinkView,
     PersonDetail,
     PersonPage,
@@ -74,3 +76,41 @@ async def make_link(request: Request) -> LoginLinkView:
         request.services, request.who, account.id, request.origin
     )
     return LoginLinkView(f"{request.base_url}/in/{token}")
+
+
+async def invite(request: Request) -> InvitationView:
+    """Invite a person, whose account is there from now on. AC-12."""
+    require_operator(request.who)
+    body = request.body
+    account = await inviting.invite(
+        request.services, request.who, body.email, body.groups or (), request.origin
+    )
+    return InvitationView(person_view(account), await send_invitation(request, account))
+
+
+async def invite_again(request: Request) -> InvitationView:
+    """Send an invitation again; its earlier links end."""
+    account = await named_account(request)
+    account = await inviting.renew_invitation(request.services, account.id)
+    return InvitationView(person_view(account), await send_invitation(request, account))
+
+
+async def withdraw_invitation(request: Request) -> DoneView:
+    """Delete the account of an invitation."""
+    account = await named_account(request)
+    await inviting.withdraw_invitation(request.services, request.who, account.id, request.origin)
+    return DoneView(True)
+
+
+async def send_invitation(request: Request, account: Account) -> str | None:
+    """Mail the link of an invitation; without mail, returns the link."""
+    services, mail, lasts = request.services, request.context.config.mail, inviting.INVITATION
+    if mail is None:
+        token = await sessions.issue_login_link(
+            services, request.who, account.id, request.origin, lasts
+        )
+        return f"{request.base_url}/in/{token}"
+    request.context.background.begin(
+        sessions.mail_login_link(services, request.who, mail, account.email, request.origin, lasts)
+    )
+    return None

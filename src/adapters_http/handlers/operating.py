@@ -27,7 +27,7 @@ from wfcore.usecases.notices import managing
 from wfcore.usecases.workflows import browsing, triggers
 from wfcore.usecases.workflows.browsing import WorkflowSummary
 from wfcore.usecases.workflows.triggers import next_fires, triggers_seen
-from wfcore.wire.common import WORKFLOWS, shown_of
+from wfcore.wire.common import WORKFLOWS, DoneView, shown_of
 from wfcore.wire.converter import structured
 from wfcore.wire.operating import (
     AccountUsageView,
@@ -156,6 +156,23 @@ async def list_secrets(request: Request) -> SecretList:
     """The names of the account's secrets, never a value. SC-5."""
     found = await accounts.list_secrets(request.services, request.who.account.id)
     return SecretList([SecretView(one.name, one.updated_at) for one in found])
+
+
+async def set_secret(request: Request) -> SecretView:
+    """Set a secret of the account, or replace its value. SC-5."""
+    name, account_id = request.params["name"], request.who.account.id
+    await accounts.set_secret(
+        request.services, request.who, account_id, name, request.body.value, request.origin
+    )
+    found = (await list_secrets(request)).secrets
+    return next(one for one in found if one.name == name)
+
+
+async def delete_secret(request: Request) -> DoneView:
+    """Delete a secret of the account: steps that list it fail from now on. SC-5."""
+    name, account_id = request.params["name"], request.who.account.id
+    await accounts.delete_secret(request.services, request.who, account_id, name, request.origin)
+    return DoneView(True)
 
 
 async def read_health(request: Request) -> OperatorHealthView:

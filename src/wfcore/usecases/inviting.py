@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from attrs import evolve
 
 from wfcore.errors import AccountExists, Conflict, NotFound
-from wfcore.model.access import Account, AccountStatus, Principal
+from wfcore.model.access import Account, AccountStatus, Principal, Unrestricted
 from wfcore.ports.store import Unit
 from wfcore.rules.approval.groups import with_members
 from wfcore.rules.auth.access import refuse_operator_from_elsewhere
@@ -31,7 +31,11 @@ INVITATION = LOGIN_LINK_MAX
 
 @retried
 async def invite(
-    services: Services, who: Principal, email: str, groups: Sequence[str], origin: Origin
+    services: Services,
+    who: Principal | Unrestricted,
+    email: str,
+    groups: Sequence[str],
+    origin: Origin,
 ) -> Account:
     """
     A new account for the person with *email*, who becomes a member of *groups*. The account cannot

@@ -83,6 +83,17 @@ class LoginLinkView:
     url: str
 
 
+@define(eq=False)
+class InvitationView:
+    """
+    An invitation: the account of the person. `url`: the link that signs the person in once, in this
+    response alone; null: the link was mailed.
+    """
+
+    account: PersonView
+    url: str | None
+
+
 def person_view(account: Account) -> PersonView:
     """An account, without anything secret."""
     return PersonView(

@@ -269,6 +269,21 @@ class GroupBody:
 
 
 @frozen
+class InvitationBody:
+    """The address of a person to invite, and the groups of the server that the person joins."""
+
+    email: str
+    groups: Sequence[str] | None = field(default=None, metadata=NOT_NULL)
+
+
+@frozen
+class SecretBody:
+    """The value of a secret. No answer ever contains it."""
+
+    value: str = field(repr=False)
+
+
+@frozen
 class MembersBody:
     """Members to add to a group and to remove from it: emails, or ids of accounts."""
 

@@ -46,6 +46,16 @@ def create(
     put_answer(invocation.json, made, put_fields)
 
 
+@account_command.command("invite")
+@click.argument("email")
+@click.option("--group", "groups", multiple=True, metavar="NAME", help="A group that they join.")
+@pass_invocation
+def invite(invocation: Invocation, email: str, groups: tuple[str, ...]) -> None:
+    """A new account for a person, and a link that signs the person in once, within a day."""
+    made = invocation.perform(accounts.invite_account, email=email, groups=groups)
+    put_answer(invocation.json, made, put_fields)
+
+
 @account_command.command("set")
 @click.argument("account", metavar="ID-or-EMAIL")
 @click.option("--plan", type=Member(Tier), help="A downgrade disables webhooks over its number.")

@@ -10,6 +10,7 @@ from wfcore.model.page import PageRequest
 from wfcore.rules.auth.access import person
 from wfcore.rules.limits import ROTATION_OVERLAP
 from wfcore.time import MINUTE, DurationMs
+from wfcore.usecases import inviting
 from wfcore.usecases.accounts import accounts, keys, passkeys, sessions
 from wfcore.usecases.accounts.keys import IssuedKey
 from wfcore.usecases.administration import lookup
@@ -38,6 +39,18 @@ async def create_account(
         on_host=at.on_host,
     )
     return _account(made)
+
+
+async def invite_account(at: Operator, email: str, groups: Sequence[str] = ()) -> Answer:
+    """
+    Invite a person: an account, a member of `groups`, and a link that signs the person in once,
+    within a day.
+    """
+    made = await inviting.invite(at.services, OPERATOR, email, groups, at.origin)
+    token = await sessions.issue_login_link(
+        at.services, OPERATOR, made.id, at.origin, inviting.INVITATION
+    )
+    return {**_account(made), "url": f"{at.base_url}/in/{token}"}
 
 
 async def set_account(

@@ -16,6 +16,7 @@ from wfcore.usecases.administration.operator import Operation
 
 OPERATIONS: Final[Mapping[str, Operation[Any]]] = {
     "account.create": accounts.create_account,
+    "account.invite": accounts.invite_account,
     "account.set": accounts.set_account,
     "account.list": accounts.list_accounts,
     "account.preview-deletion": accounts.preview_deletion,
