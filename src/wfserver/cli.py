@@ -25,7 +25,7 @@ COMMANDS = {
     "settings": "What is set, and where: in the environment, in a file, or by default.",
     "check": "Read all that is stored, beside a server, and name what is damaged.",
     "compact": "Give unused room of the database back, beside a server.",
-    "account": "Accounts: create, set, list, delete.",
+    "account": "Accounts: create, invite, set, list, delete.",
     "login": "A link that signs an account in at the console, once.",
     "passkey": "Passkeys of accounts: list, remove.",
     "session": "Console sessions: list, end.",

@@ -51,6 +51,7 @@ from wfcore.ports.records import ExecutionFilter as ExecutionFilter
 from wfcore.ports.records import ExecutionQueries as ExecutionQueries
 from wfcore.ports.records import GroupQueries as GroupQueries
 from wfcore.ports.records import KeyQueries as KeyQueries
+from wfcore.ports.records import LatestExecution as LatestExecution
 from wfcore.ports.records import NodeQueries as NodeQueries
 from wfcore.ports.records import NoticeQueries as NoticeQueries
 from wfcore.ports.records import Owned as Owned
