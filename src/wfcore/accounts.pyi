@@ -46,6 +46,7 @@ from wfcore.usecases.accounts.sessions import end_session as end_session
 from wfcore.usecases.accounts.sessions import end_sessions as end_sessions
 from wfcore.usecases.accounts.sessions import issue_login_link as issue_login_link
 from wfcore.usecases.accounts.sessions import list_sessions as list_sessions
+from wfcore.usecases.accounts.sessions import mail_login_link as mail_login_link
 from wfcore.usecases.accounts.sessions import session_of as session_of
 from wfcore.usecases.accounts.sessions import sign_in as sign_in
 from wfcore.usecases.accounts.sessions import sign_out as sign_out
@@ -53,6 +54,9 @@ from wfcore.usecases.accounts.usage import AccountUsage as AccountUsage
 from wfcore.usecases.accounts.usage import KeyUsage as KeyUsage
 from wfcore.usecases.accounts.usage import ModelUsage as ModelUsage
 from wfcore.usecases.accounts.usage import read_usage as read_usage
+from wfcore.usecases.inviting import invite as invite
+from wfcore.usecases.inviting import renew_invitation as renew_invitation
+from wfcore.usecases.inviting import withdraw_invitation as withdraw_invitation
 from wfcore.usecases.upkeep.deleting_accounts import Belongings as Belongings
 from wfcore.usecases.upkeep.deleting_accounts import delete_account as delete_account
 from wfcore.usecases.upkeep.deleting_accounts import read_belongings as read_belongings
