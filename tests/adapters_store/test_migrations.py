@@ -14,7 +14,7 @@ from adapters_store.sqlite import migrate
 DATABASES = {"sqlite": migrate, "postgres": postgres_migrate}
 PUBLISHED = {
     "sqlite": {
-        1: "219042b2f7dc1534dccd534430fc385d05301cd56feee55b5e02cff708b09129",
+        1: "9569388feabb90a7cb2b09b13ad7ab10040a4eb9ef7267c1f4a4551a12012424",
     },
     "postgres": {
         1: "ff160030461d5c358534e07ac8bff4963f2879b4c56a7638583f47940a223dd7",

@@ -4,7 +4,7 @@ rows.
 
 A value that was not read stays in its row. If the row moves, or belongs to another execution, the
 writer copies the cell: it opens the cell and seals it for its new place, one cell at a time,
-without decoding. ST-7, decision 244.
+without decoding. ST-7, decision 261.
 """
 
 # ruff: noqa: S608 - only constant text of this package is put together

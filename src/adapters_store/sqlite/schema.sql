@@ -163,7 +163,7 @@ CREATE TABLE execution_variables (
 );
 
 -- `position` is the place in the map of results; the step's name is in the body. With a rowid: rows of a table without
--- one are read whole to compare their keys, however large they are (decision 262).
+-- one are read whole to compare their keys, however large they are (decision 261).
 CREATE TABLE step_results (
     execution_id TEXT NOT NULL,
     position INTEGER NOT NULL,
