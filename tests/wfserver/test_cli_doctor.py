@@ -1,6 +1,7 @@
 """What `wfcore doctor` finds."""
 
 import os
+import re
 import shutil
 import sys
 from pathlib import Path
@@ -44,6 +45,16 @@ def test_the_document_says_everything(wfcore: Call) -> None:
     assert bool(isolation["cure"]) == bool(isolation["lacks"]) == (isolation["level"] != LADDER[0])
     assert isolation["minimum"] == ("uid" if os.geteuid() == 0 else "landlock")
     assert isolation["refused"] is (isolation["level"] == "process")
+
+
+def test_a_server_without_a_backup_is_not_well(wfcore: Call, tmp_path: Path) -> None:
+    """No archive yet is a fault with a cure, not a tick; after the first one it is well."""
+    before = _check(wfcore("doctor", "--json"), "backups")
+    assert (before["ok"], before["detail"]) == (False, "none by wfcore backup yet")
+    assert "wfcore backup" in before["cure"]
+    assert re.search(r"^! +backups ", wfcore("doctor").out, re.MULTILINE)
+    assert wfcore("backup", str(tmp_path / "first.tar")).status == 0
+    assert _check(wfcore("doctor", "--json"), "backups")["ok"] is True
 
 
 def test_a_clock_that_was_set_back_is_shown(wfcore: Call, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,5 +1,6 @@
 """The axis, the rows and the differences that pages draw of executions."""
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -56,6 +57,15 @@ def test_a_short_wait_stays() -> None:
     """Waiting that is short beside the work is drawn at its length. XP-3."""
     ended = run({"a": result(0, 900), "b": result(1_000, 2_000)}, completed_at=later(NOW, 2_000))
     assert axis(ended, FLOW, LAST).cuts == ()
+
+
+@pytest.mark.parametrize(("wait", "cut"), [(100, False), (10_000, False), (10_001, True)])
+def test_a_wait_that_one_sees_pass_stays(wait: int, cut: bool) -> None:
+    """Up to ten seconds are drawn at their length, also beside steps of milliseconds. XP-3."""
+    until = 50 + wait
+    ended = run({"a": result(0, 50), "b": result(until, until + 50)},
+                completed_at=later(NOW, until + 50))  # fmt: skip
+    assert bool(axis(ended, FLOW, LAST).cuts) is cut
 
 
 @given(st.lists(st.tuples(st.integers(0, 10**9), st.integers(0, 10**9)), max_size=12),
