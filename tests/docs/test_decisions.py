@@ -7,6 +7,8 @@ from collections.abc import Iterator
 import pytest
 
 from bench.parts import PARTS
+from wfcore.model.workflow import Language
+from wfcore.rules.definition.steps import KINDS
 
 from .pages import DOCS, ROOT
 
@@ -48,6 +50,19 @@ def test_every_cited_decision_is_there():
         if not {int(number) for number in re.findall(r"\d+", found[1])} <= NUMBERS
     }
     assert not missing
+
+
+def test_counts_in_words_are_those_of_the_code():
+    """The languages and the kinds of steps, where a page counts them."""
+    words = dict(enumerate(["six", "seven", "eight", "nine", "ten", "eleven", "twelve"], 6))
+    assert f"in {words[len(Language)]} languages" in (DOCS / "index.md").read_text()
+    (record,) = (DOCS / "decisions").glob("0016-*.md")
+    assert f"one of {words[len(KINDS)]} kinds" in record.read_text()
+
+
+def test_nothing_that_npm_installs_is_in_git():
+    """Programs of tests and of the editor are installed from their locks."""
+    assert not [name for name, _ in sources() if "node_modules/" in name]
 
 
 def test_nothing_cites_a_document_that_is_not_here():

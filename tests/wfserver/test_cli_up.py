@@ -158,6 +158,15 @@ def test_a_start_beside_the_server_is_done_by_it(up: Running, beside: Call) -> N
     assert again.status == 1
 
 
+def test_a_wait_that_ends_at_an_approval_names_the_next_command(up: Running, beside: Call) -> None:
+    """The id of the approval and the command that decides it, which then does."""
+    said = beside("execution", "start", "Refund review", "--wait")
+    last = said.out.splitlines()[-1]
+    assert last.startswith("next: wfcore approval approve appr_"), said.out
+    command = last.removeprefix("next: wfcore ").partition("   ")[0].split()
+    assert beside(*command).out == f"{command[-1]} is APPROVED\n"
+
+
 def test_a_rejection_beside_the_server_ends_it(up: Running, beside: Call) -> None:
     """`approval reject` ends the execution CANCELLED; waiting for it again says so with 1."""
     id = beside("execution", "start", "Refund review", "--wait", "--json").json["executionId"]

@@ -25,7 +25,7 @@ def trigger_command() -> None:
 @limit
 @pass_invocation
 def list_(invocation: Invocation, workflow: str | None, limit: int) -> None:
-    """All triggers: what they wait for, when they fire next, and why they do not."""
+    """All triggers: what they wait for, when they start next, and why they do not."""
     found = invocation.perform(workflows.list_triggers, workflow=workflow, limit=limit)
     put_answer(invocation.json, found, _table)
 

@@ -66,3 +66,14 @@ def test_node_is_added_where_none_is_new_enough(
     ran = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True)
     assert "Traceback" not in ran.stderr
     assert (ran.stderr.endswith("Error 1\n"), ran.returncode == 0) == (not has, has), ran.stderr
+
+
+def test_make_up_says_what_it_does_while_it_installs() -> None:
+    """What takes a minute is announced before it begins: the libraries, and the compiling."""
+    command = (shutil.which("make") or "make", "-s", "-n", "-B", ".venv/.server")
+    ran = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
+    lines = ran.stdout.splitlines()
+    said, long = ['echo "Installing ', 'echo "Compiling"'], ["pip --quiet", "-m compileall"]
+    for words, work in zip(said, long, strict=True):
+        begun = next(at for at, line in enumerate(lines) if work in line)
+        assert any(words in line for line in lines[:begun]), ran.stdout

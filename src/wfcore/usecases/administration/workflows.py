@@ -178,7 +178,7 @@ def _state(workflow_id: str, rows: Sequence[StateRow]) -> Answer:
 
 
 async def list_triggers(at: Operator, workflow: str | None = None, limit: int = 50) -> Answer:
-    """All triggers: what they wait for, when they fire next, and why they do not."""
+    """All triggers: what they wait for, when they start next, and why they do not."""
     id = (await lookup.workflow(at.services, workflow)).workflow.id if workflow else None
     page = PageRequest(1, checked_size(limit))
     found = await triggers.list_triggers(at.services, OPERATOR, page, id)
