@@ -43,7 +43,7 @@ def ours(text: str) -> list[str]:
 
 
 def test_pages_and_commands_use_plain_words() -> None:
-    """An execution waits or has ended, a trigger starts, a slot is free: no word is to be learnt."""
+    """An execution waits or has ended, a trigger starts, a slot is free."""
     texts = [*helps(cli), ("pages", "\n".join(re.findall(r'"(.*)"', CATALOG.read_text())))]
     assert {name: found for name, text in texts if (found := ours(text))} == {}
 
