@@ -325,7 +325,7 @@ async def storm(chaos: Chaos) -> None:
     The worst of these under one load. In between nothing is wrong: what is accepted then ends
     before the next blow, and nothing interrupts it.
     """
-    for blow in (kills, database_restarts, queue_is_lost, stands_still):
+    for blow in (kills, database_restarts, bucket_fails, queue_is_lost, stands_still):
         await blow(chaos)
         await chaos.told_of(blow.__name__)
         begun = await many(chaos, "once", "0.3")
