@@ -8,6 +8,8 @@ from typing import Any
 import pytest
 from attrs import evolve
 
+from adapters_store.sql import execution_queries
+from adapters_store.sql.cells import Cells, Row
 from adapters_store.sqlite.store import SqliteStore
 from wfcore.model.execution import Execution
 from wfcore.model.page import PageRequest
@@ -153,4 +155,35 @@ async def test_caches_can_be_dropped_while_the_store_is_used(tmp_path: Path) -> 
         changed = await view.get(Execution, "e0")
     assert changed is not None
     assert changed.version == found.version + 1
+    await store.close()
+
+
+async def test_rows_of_a_list_are_decoded_once_for_each_version(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A list that is asked for again decodes what has changed; a long page caches nothing."""
+    store = await SqliteStore.open(tmp_path / "wfcore.db")
+    await keep(store, *(make.execution(f"e{n}") for n in range(3)))
+    decoded: list[str] = []
+    decode = execution_queries.decode_listed
+
+    def counted(row: Row, cells: Cells) -> Execution:
+        decoded.append(row[-1])
+        return decode(row, cells)
+
+    async def errors(size: int = 20) -> list[str | None]:
+        async with store.view() as view:
+            found = await view.executions.list(ExecutionFilter(), PageRequest(1, size))
+        return [one.error for one in sorted(found.rows, key=lambda one: one.id)]
+
+    monkeypatch.setattr(execution_queries, "decode_listed", counted)
+    assert await errors(101) == await errors() == await errors() == [None] * 3
+    assert sorted(decoded) == ["e0", "e0", "e1", "e1", "e2", "e2"]
+    async with store.unit() as unit:
+        run = await unit.get(Execution, "e1")
+        assert run is not None
+        unit.put(evolve(run, error="changed"))
+        await unit.commit()
+    assert await errors() == await errors() == [None, "changed", None]
+    assert decoded[6:] == ["e1"]
     await store.close()

@@ -4,11 +4,12 @@
 from abc import ABC, abstractmethod
 from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 from attrs import define, evolve
 
-from adapters_store.sql.cells import Row
+from adapters_store.sql.cache import ENTRY_BYTES, KnownRecord
+from adapters_store.sql.cells import Cells, Row, cost_of
 from adapters_store.sql.execution_rows import (
     COLUMNS,
     LISTED,
@@ -30,6 +31,10 @@ from wfcore.time import DurationMs, EpochMs
 
 CLAIMABLE = """worker IS NULL AND due_at IS NOT NULL
     AND status IN ('PENDING', 'RUNNING', 'AWAITING_APPROVAL') AND queued = 0"""
+_ROWS = "rows of executions"
+"""The name in the cache of executions as lists have them, beside those that are read by id."""
+_PAGE = 100
+"""The most rows of a page that are cached: what walks through all executions caches none."""
 FAILED_OR_CANCELLED = frozenset({ExecutionStatus.FAILED, ExecutionStatus.CANCELLED})
 EXECUTION_PAGES = Listing("executions", COLUMNS, ("accepted_at", "id"), computed=LISTED)
 APPROVAL_PAGES = Listing("approvals")
@@ -186,7 +191,19 @@ class Executions(ABC):
 
     async def list(self, where: ExecutionFilter, page: PageRequest) -> Page[Execution]:
         found = execution_page(where, page, self._total(where))
-        return await self.unit.page("executions", decode_listed, found, page)
+        decode = self._listed if page.size <= _PAGE else decode_listed
+        return await self.unit.page("executions", decode, found, page)
+
+    def _listed(self, row: Row, cells: Cells) -> Execution:
+        """The execution in a row of a list, decoded once for each version."""
+        cache, key = self.unit.reads.cache, (row[-1],)
+        known = cache.entries.get((_ROWS, key))
+        if known is None or known.version != row[0]:
+            record = decode_listed(row, cells)
+            size = sum(cost_of(text) for text in row if isinstance(text, str))
+            known = KnownRecord(row[0], record, ENTRY_BYTES + cells.cost + size)
+            cache.keep(_ROWS, key, known)
+        return cast("Execution", known.record)
 
     async def by_status(self, where: ExecutionFilter, most: int) -> Mapping[ExecutionStatus, int]:
         found = await self.unit.rows(counts_by_status(where, most))
