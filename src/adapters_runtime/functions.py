@@ -37,13 +37,13 @@ from typing import Any, NamedTuple, TypeAlias
 
 from attrs import evolve, field, frozen
 
-from adapters_runtime.engine.loops import is_cancelled
+from adapters_runtime.tasks import is_cancelled
 from wfcore.errors import InvalidInput
 from wfcore.model.json import Json, JsonObject
 from wfcore.model.workflow import Language
 from wfcore.ports.runtime import AiJob, Job, LanguageState, Say, StepEnd, StepJob
 from wfcore.rules.definition.values import known_or
-from wfcore.rules.definition.written import json_problems
+from wfcore.rules.json_values import json_problems
 from wfcore.rules.limits import MIB
 from wfcore.time import SECOND
 

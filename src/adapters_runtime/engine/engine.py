@@ -15,15 +15,8 @@ import socket
 from collections.abc import Collection, Mapping
 from contextlib import suppress
 from types import TracebackType
-from typing import Protocol, Self
+from typing import TYPE_CHECKING, Protocol, Self
 
-from adapters_runtime.engine.loops import Loop
-from adapters_runtime.engine.outbox import CallbackLoop, NoticeLoop
-from adapters_runtime.engine.presence import NodePresence
-from adapters_runtime.engine.receiver import Receiver
-from adapters_runtime.engine.retention import Retention
-from adapters_runtime.engine.scheduler import Scheduler
-from adapters_runtime.engine.worker import Worker
 from wfcore import __version__
 from wfcore.errors import NotReady, StoreUnavailable
 from wfcore.model.node import Node
@@ -32,8 +25,10 @@ from wfcore.ports.notices import Notifier
 from wfcore.ports.queue import DispatchQueue
 from wfcore.ports.runtime import JobRunner
 from wfcore.time import MINUTE, SECOND
-from wfcore.usecases.audit.auditing import note_repeated
 from wfcore.usecases.services import Services
+
+if TYPE_CHECKING:
+    from adapters_runtime.engine.loops import Loop
 
 log = logging.getLogger("wfcore.engine")
 
@@ -42,7 +37,7 @@ _ENDING_S = 2.0
 
 
 class _Duty(Protocol):
-    loop: Loop
+    loop: "Loop"
 
     async def run(self) -> None: ...
 
@@ -101,6 +96,15 @@ class Engine:
     ) -> None:
         if not isinstance(services, Services) or not callable(getattr(runner, "run", None)):
             raise TypeError("Engine takes services and a runner of steps: a FunctionRunner, say")
+        # Loaded here, before the start: who only names `Engine` loads none (decision 286).
+        from adapters_runtime.engine.outbox import CallbackLoop, NoticeLoop
+        from adapters_runtime.engine.presence import NodePresence
+        from adapters_runtime.engine.receiver import Receiver
+        from adapters_runtime.engine.retention import Retention
+        from adapters_runtime.engine.scheduler import Scheduler
+        from adapters_runtime.engine.worker import Worker
+        from wfcore.usecases.audit.auditing import note_repeated
+
         name = services.ids.new("worker", services.clock.now())
         self._worker = Worker(services, runner, name, able, dispatch)
         node = new_node(
@@ -120,7 +124,7 @@ class Engine:
             Retention(services),
             self._presence,
         ]
-        self._services = services
+        self._services, self._note_repeated = services, note_repeated
         self._drain_s, self._stalled_s = drain_ms / 1_000, stalled_ms / 1_000
         self._tasks: list[asyncio.Task[None]] = []
         self._drained = False
@@ -197,4 +201,4 @@ class Engine:
         with suppress(StoreUnavailable, TimeoutError):
             async with asyncio.timeout(_ENDING_S / 4):
                 await self._presence.withdraw()
-                await note_repeated(self._services)
+                await self._note_repeated(self._services)

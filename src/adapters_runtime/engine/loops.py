@@ -12,6 +12,7 @@ from math import inf
 
 from attrs import define, field
 
+from adapters_runtime.tasks import is_cancelled
 from wfcore.errors import StoreUnavailable, Unreadable
 from wfcore.rules.backoff import Backoff
 from wfcore.time import EpochMs
@@ -181,9 +182,3 @@ class FailureLog:
 
 def _as_known(failed: DutyFailure) -> tuple[str, str, str]:
     return failed.kind, failed.id, type(failed.error).__name__
-
-
-def is_cancelled() -> bool:
-    """Whether a cancellation is of this task itself, and not of a task that this task awaited."""
-    task = asyncio.current_task()
-    return task is not None and task.cancelling() > 0

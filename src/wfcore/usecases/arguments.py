@@ -17,6 +17,7 @@ from attrs import fields, has
 
 from wfcore.errors import InvalidInput
 from wfcore.model.json import Json, JsonObject
+from wfcore.rules.json_values import json_problems
 from wfcore.rules.visible import NO_HALVES, is_text
 
 P = ParamSpec("P")
@@ -106,9 +107,6 @@ _PLAIN = (str, int, bool, bytes, type(None), Ellipsis)
 
 def _check_json(name: str, value: object, annotation: Any) -> None:
     if isinstance(value, Mapping):
-        # loaded here: rules without JSON arguments do without the reader of definitions
-        from wfcore.rules.definition.written import json_problems
-
         for problem in json_problems(value, "", _ANY_SIZE):
             path = problem.path if problem.path[:1] in ("", "[") else f".{problem.path}"
             raise InvalidInput(f"{name}{path}", problem.message)

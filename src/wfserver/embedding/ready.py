@@ -3,7 +3,8 @@ Services with all their parts, for programs that embed the core: in memory, or i
 
 `wfcore.in_memory`, `wfcore.on_sqlite` and `wfcore.on_postgres` are the functions of this module,
 because only this package may put core and adapters together; the core names them in its stub and
-imports none of them. An extra is imported at its first use.
+imports none of them. Each function imports what it puts together, when it is called, and so before
+the first execution: a program that only names one of them loads no adapter (decision 286).
 """
 
 import asyncio
@@ -15,20 +16,10 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack
 
-from adapters_runtime.cron import CronCalendar
-from adapters_runtime.engine.wakeups import Wakeups
-from adapters_runtime.expressions.templates import MiniJinjaTemplates
-from adapters_runtime.system import SystemClock, SystemIds, SystemTokens
-from adapters_store import POSTGRES
-from adapters_store.memory import MemoryCounters, MemoryStore
 from wfcore.errors import InvalidInput, MissingExtra
-from wfcore.installed import install
-from wfcore.memory import MemoryFiles
 from wfcore.model.workflow import Definition
 from wfcore.ports.system import Clock, Passwords
 from wfcore.usecases.services import Policy, ServiceParts, Services
-from wfserver.definitions.packages import LazyEnvironments
-from wfserver.settings.names import CLOCK_FILE, plan_of_new_accounts
 
 if TYPE_CHECKING:
     from wfserver.settings.record import Settings
@@ -41,6 +32,10 @@ def in_memory(**parts: Unpack[ServiceParts]) -> Services:
     A base installation has neither passwords nor a calendar, so it refuses definitions with
     schedules; the extra `server` has both.
     """
+    from adapters_runtime.system import SystemClock
+    from adapters_store.memory import MemoryCounters, MemoryStore
+    from wfcore.memory import MemoryFiles
+
     clock = parts.get("clock") or SystemClock()
     defaults: dict[str, Any] = {
         **_defaults(clock),
@@ -65,6 +60,10 @@ async def on_sqlite(folder: str | Path, **parts: Unpack[ServiceParts]) -> AsyncI
     Raises `MissingExtra` without the extra `sqlite`, `CommandFailed` if *folder* or a key in it
     cannot be used, and the errors of `open_store`.
     """
+    from adapters_runtime.system import SystemClock
+    from wfserver.definitions.packages import LazyEnvironments
+    from wfserver.settings.names import CLOCK_FILE, plan_of_new_accounts
+
     data = Path(folder)
     clock = parts.get("clock") or SystemClock(data / CLOCK_FILE)
     with _needing("on_sqlite", "sqlite"):
@@ -106,6 +105,11 @@ def _settings(data: Path) -> "Settings":
 
 def _defaults(clock: Clock) -> dict[str, Any]:
     """The parts that need no store."""
+    from adapters_runtime.cron import CronCalendar
+    from adapters_runtime.engine.wakeups import Wakeups
+    from adapters_runtime.expressions.templates import MiniJinjaTemplates
+    from adapters_runtime.system import SystemIds, SystemTokens
+
     return {
         "clock": clock,
         "ids": SystemIds(),
@@ -129,10 +133,12 @@ async def on_postgres(
     Raises `MissingExtra` without the extras `server` and `postgres`, `InvalidInput` for a URL of
     another store, and the errors of `open_system`.
     """
+    from adapters_store import POSTGRES
+
     if not url.startswith(POSTGRES):
         raise InvalidInput("url", "must begin with postgresql://")
     if find_spec("asyncpg") is None:
-        raise MissingExtra("on_postgres", "postgres", "asyncpg", install("postgres"))
+        raise _missing("on_postgres", "postgres", "asyncpg")
     with _needing("on_postgres", "server"):
         from wfserver.compose import open_system
         from wfserver.settings.record import settings_from
@@ -177,4 +183,10 @@ def _needing(what: str, extra: str) -> Iterator[None]:
     try:
         yield
     except ModuleNotFoundError as error:
-        raise MissingExtra(what, extra, error.name or "", install(extra)) from error
+        raise _missing(what, extra, error.name or "") from error
+
+
+def _missing(what: str, extra: str, package: str) -> MissingExtra:
+    from wfcore.installed import install
+
+    return MissingExtra(what, extra, package, install(extra))

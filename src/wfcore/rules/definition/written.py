@@ -41,11 +41,11 @@ from wfcore.rules.definition.steps import KINDS
 from wfcore.rules.definition.tree import Reading, TemplateProblems
 from wfcore.rules.definition.triggers import CONCURRENCY, TRIGGER_KINDS, ScheduleProblems
 from wfcore.rules.definition.values import RETRY, VARIABLE, Field, Findings
-from wfcore.rules.limits import JSON_DEPTH, KIB, SOURCE_BYTES
+from wfcore.rules.json_values import Repeated, json_problems, too_large
+from wfcore.rules.limits import JSON_DEPTH, SOURCE_BYTES
 from wfcore.rules.masking import MASK
-from wfcore.rules.numbers import decimal_of, integer_of, number_problem
+from wfcore.rules.numbers import decimal_of, integer_of
 from wfcore.rules.paths import below
-from wfcore.rules.visible import NO_HALVES, is_text
 
 
 def believed_template(text: str, known: object) -> Sequence[str]:
@@ -96,7 +96,7 @@ def _parsed(text: str | bytes) -> object:
     try:
         decoded = text if isinstance(text, str) else text.decode("utf-8-sig")
         if len(decoded.encode("utf-8", "surrogatepass")) > SOURCE_BYTES:
-            raise InvalidDefinition((Problem("definition", _too_large(SOURCE_BYTES)),))
+            raise InvalidDefinition((Problem("definition", too_large(SOURCE_BYTES)),))
         return json.loads(
             decoded, object_pairs_hook=_object_of, parse_int=integer_of, parse_float=decimal_of
         )
@@ -109,64 +109,11 @@ def _parsed(text: str | bytes) -> object:
     raise InvalidDefinition((problem,))
 
 
-class _Repeated:
-    """The value of a key that a JSON object has twice."""
-
-
 def _object_of(pairs: list[tuple[str, object]]) -> dict[str, object]:
     found: dict[str, object] = {}
     for key, value in pairs:
-        found[key] = _Repeated() if key in found else value
+        found[key] = Repeated() if key in found else value
     return found
-
-
-def _too_large(most: int) -> str:
-    return f"is over {most // KIB} KiB"
-
-
-def json_problems(
-    document: object, whole: str = "definition", most: int = SOURCE_BYTES
-) -> Iterator[Problem]:
-    """
-    The parts of *document*, any Python value, that are not JSON, or exceed *most* characters.
-    *whole*: the name of the document itself.
-    """
-    left = most
-    waiting: list[tuple[str, object, int]] = [("", document, 1)]
-    while waiting:
-        path, value, depth = waiting.pop()
-        left -= len(value) if isinstance(value, str) else 1
-        if left < 0:
-            yield Problem(whole, _too_large(most))
-            return
-        if depth > JSON_DEPTH:
-            yield Problem(path or whole, f"is nested deeper than {JSON_DEPTH}")
-        elif isinstance(value, Mapping):
-            for key in value:
-                if not isinstance(key, str):
-                    yield Problem(path or whole, f"the key {key!r} must be text")
-            named = [(below(path, key), one) for key, one in value.items() if isinstance(key, str)]
-            waiting += [(where, one, depth + 1) for where, one in reversed(named)]
-        elif isinstance(value, list | tuple):
-            items = [(below(path, at), item, depth + 1) for at, item in enumerate(value)]
-            waiting += reversed(items)
-        elif (problem := _scalar_problem(value)) is not None:
-            yield Problem(path or whole, problem)
-
-
-def _scalar_problem(value: object) -> str | None:
-    """The reason why *value*, which contains no other values, is not JSON; None if it is JSON."""
-    match value:
-        case None | bool():
-            return None
-        case str():
-            return None if is_text(value) else NO_HALVES
-        case int() | float():
-            return number_problem(value)
-        case _Repeated():
-            return "repeats a key of this object"
-        case _:
-            return f"must be JSON, not {type(value).__name__}"
 
 
 # From records to the document
