@@ -17,7 +17,6 @@ from attrs import fields, has
 
 from wfcore.errors import InvalidInput
 from wfcore.model.json import Json, JsonObject
-from wfcore.rules.json_values import json_problems
 from wfcore.rules.visible import NO_HALVES, is_text
 
 P = ParamSpec("P")
@@ -107,6 +106,8 @@ _PLAIN = (str, int, bool, bytes, type(None), Ellipsis)
 
 def _check_json(name: str, value: object, annotation: Any) -> None:
     if isinstance(value, Mapping):
+        from wfcore.rules.json_values import json_problems  # rules without JSON do without it
+
         for problem in json_problems(value, "", _ANY_SIZE):
             path = problem.path if problem.path[:1] in ("", "[") else f".{problem.path}"
             raise InvalidInput(f"{name}{path}", problem.message)
