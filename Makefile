@@ -21,7 +21,7 @@ define install
 endef
 
 .PHONY: help trace up test proofs check lint types layers format bench surface docs deep bars chaos storm power-cuts mutation scopes tables clean
-.PHONY: debian image upgrade profile shots tour client clients generated lowest newest between lock release
+.PHONY: debian image upgrade profile shots tour client clients generated lowest newest between wheels lock release
 
 ##@ Run it
 
@@ -191,6 +191,9 @@ newest:                    ## the server's tests with the newest versions, on th
 between:                   ## the core's tests with the locked versions, on each Python between the oldest and newest here
 	.ci/versions between
 
+wheels:                    ## .wheelhouse/: what tests of fresh environments install on each Python here (downloads)
+	.ci/versions wheels
+
 lock:                      ## take newer versions: run all tests with them, then write requirements/
 	.ci/versions lock
 
@@ -209,7 +212,7 @@ help:                      ## this list
 	@awk -F ':.*## ' '/^##@ /{print "\n" substr($$0, 5)} /^[a-z-]+:.*## /{printf "  make %-18s %s\n", $$1, $$2}' Makefile
 
 clean:                     ## remove environments, caches and everything built
-	rm -rf .venv .venv-* .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache docs/_build docs/reference mutants
+	rm -rf .venv .venv-* .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache .wheelhouse docs/_build docs/reference mutants
 
 
 

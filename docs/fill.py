@@ -31,7 +31,7 @@ sys.path[:0] = [str(HERE.parent / "tools"), str(HERE.parent)]
 from bench import cells  # noqa: E402
 from wfcore.rules.states import MACHINES  # noqa: E402
 from wfcore.wire import drawing  # noqa: E402
-from wfdocs import metrics, peers, pictures, states  # noqa: E402
+from wfdocs import installed, metrics, peers, pictures, states  # noqa: E402
 from wfdocs.commands import settings  # noqa: E402
 from wfdocs.fields import fields  # noqa: E402
 from wfserver.definitions.read import read_text  # noqa: E402
@@ -43,6 +43,7 @@ FIELDS = re.compile(r"(<!-- fields(?: of (\S+))? -->\n).*?(<!-- end -->)", re.S)
 TABLES: Mapping[str, Callable[[], str]] = {
     "caddy": lambda: f"```\n{(DEPLOY / 'caddy/Caddyfile').read_text()}```\n",
     "cells": cells.table,
+    "installed": installed.measured,
     "metrics": metrics.table,
     "nginx": lambda: f"```nginx\n{(DEPLOY / 'nginx/wfcore.conf').read_text()}```\n",
     "peers": peers.measured,

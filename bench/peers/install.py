@@ -12,7 +12,7 @@ ROOT = HERE.parents[1]
 ENVIRONMENTS = HERE / ".venv"
 
 
-def python_with(name: str, *requirements: str) -> Path:
+def python_with(name: str, *requirements: str | Path) -> Path:
     """The Python of a fresh environment that holds what was asked for and needed, nothing else."""
     folder = ENVIRONMENTS / name
     shutil.rmtree(folder, ignore_errors=True)
@@ -38,9 +38,9 @@ def npm_package(name: str, package: str) -> tuple[Path, str]:
     return found.parent, json.loads((found / "package.json").read_text())["version"]
 
 
-def wheel(folder: Path) -> Path:
-    """This source tree as it would be released."""
-    run(sys.executable, "-m", "build", "--no-isolation", "--wheel", "--outdir", folder, ROOT)
+def wheel(folder: Path, tree: Path = ROOT) -> Path:
+    """The source *tree* as it would be released."""
+    run(sys.executable, "-m", "build", "--no-isolation", "--wheel", "--outdir", folder, tree)
     return next(folder.glob("*.whl"))
 
 

@@ -56,17 +56,20 @@ def mypy(folder: Path) -> list[str]:
     return [line for line in run.stdout.splitlines() if ": error: " in line]
 
 
-def strictly(folder: Path, *programs: str) -> list[dict[str, Any]]:
-    """What pyright in its strict mode finds in *programs*, with a file in *folder* for settings."""
+def strictly(folder: Path, *programs: str, python: Path | None = None) -> list[dict[str, Any]]:
+    """
+    What pyright in its strict mode finds in *programs*, with a file in *folder* for settings.
+    *python*: the Python of an environment with the wheel; None: this tree.
+    """
     binary = Path(sys.executable).with_name("basedpyright")
     if not binary.exists() and not (found := shutil.which("pyright")):
         pytest.skip("neither basedpyright nor pyright is installed")
     else:
         binary = binary if binary.exists() else Path(str(found))
-    paths = {"extraPaths": [str(SRC), str(SRC.parent)], "include": programs}
+    paths = {"extraPaths": [] if python else [str(SRC), str(SRC.parent)], "include": programs}
     settings = {"typeCheckingMode": "strict", "pythonVersion": "3.11", **paths}
     (folder / "pyrightconfig.json").write_text(json.dumps(settings))
-    words = [binary, "--outputjson", "--pythonpath", sys.executable]
+    words = [binary, "--outputjson", "--pythonpath", python or sys.executable]
     run = subprocess.run(words, cwd=folder, capture_output=True, text=True, timeout=300)
     found = json.loads(run.stdout)
     assert found["summary"]["filesAnalyzed"] > 0

@@ -32,6 +32,12 @@ class Medium(Protocol):
     The tables that a `MemoryStore` reads and writes. Another medium, such as a file or a key-value
     database, makes another store. The store uses a medium only inside the scheduling point, which
     is the place to open a transaction.
+
+    A scheduling point runs the step that it is given once. After a failure it raises
+    `StoreUnavailable` and does not run the step again, because a part of the changes may be
+    collected or stored. A step named `commit` may end with `Stale` if another writer of the medium
+    was first; the use case then reads and decides again. Leases end by the store's `now`, which
+    must be the clock of the medium if several machines share the medium.
     """
 
     @property

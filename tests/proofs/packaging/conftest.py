@@ -1,4 +1,4 @@
-"""What is released, built once: `built` twice over, so that it can be compared, and the client."""
+"""What is released, built once; once more, so that it can be compared; and the client."""
 
 import subprocess
 import sys
@@ -12,12 +12,17 @@ Built = tuple[dict[str, Path], dict[str, Path]]
 
 
 @pytest.fixture(scope="session")
-def built(tmp_path_factory: pytest.TempPathFactory) -> Built:
-    """Wheel and sdist, by ending: the released ones, and others from elsewhere and later."""
-    folder = tmp_path_factory.mktemp("release")
+def release(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    """Wheel and sdist, by ending: the released ones, or those of this tree."""
     released = RELEASE.glob("wfcore-*") if RELEASE else ()  # the client's wheel is another one
     given = {path.name.rpartition(".")[2]: path for path in released}
-    return given or build(folder / "here", 0), build(folder / "elsewhere" / "later", 86_400 * 400)
+    return given or build(tmp_path_factory.mktemp("release") / "here", 0)
+
+
+@pytest.fixture(scope="session")
+def built(release: dict[str, Path], tmp_path_factory: pytest.TempPathFactory) -> Built:
+    """The release, and another one from elsewhere and later."""
+    return release, build(tmp_path_factory.mktemp("elsewhere") / "later", 86_400 * 400)
 
 
 @pytest.fixture(scope="session")

@@ -78,9 +78,9 @@ with Client(sys.argv[1], sys.argv[2]) as wf:
 
 
 @pytest.fixture(scope="module")
-def python(built, client_wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def python(release, client_wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The Python of an environment with both wheels, what they need, and FastAPI."""
-    wheel = built[0]["whl"]
+    wheel = release["whl"]
     needed = required(wheel, "server", "ai", "testing") | required(client_wheel)
     return install(
         tmp_path_factory.mktemp("fresh") / "venv",
@@ -97,7 +97,7 @@ def ran(python: Path, cwd: Path, *words: str) -> str:
     return done.stdout
 
 
-def test_the_wheel_has_every_file_of_its_packages(built) -> None:
+def test_the_wheel_has_every_file_of_its_packages(release) -> None:
     """Stubs, marks of typing, pages, words and vectors: what is in the tree is installed."""
     packages = PROJECT["tool"]["hatch"]["build"]["targets"]["wheel"]["packages"]
     wanted = {
@@ -106,7 +106,7 @@ def test_the_wheel_has_every_file_of_its_packages(built) -> None:
         for path in (ROOT / package).rglob("*")
         if path.is_file() and "__pycache__" not in path.parts
     }
-    with zipfile.ZipFile(built[0]["whl"]) as wheel:
+    with zipfile.ZipFile(release["whl"]) as wheel:
         found = {name for name in wheel.namelist() if ".dist-info/" not in name}
     assert found == wanted
     assert {"wfcore/py.typed", "wfcore/__init__.pyi"} <= found
@@ -146,10 +146,10 @@ def test_a_caller_needs_a_url_and_a_key(python: Path, tmp_path: Path) -> None:
     ("removed", "left"), [("wfcore-client", "wfserver.compose"), ("wfcore", "wfcore_client")]
 )
 def test_removing_one_distribution_leaves_the_other_whole(
-    removed: str, left: str, built, client_wheel: Path, tmp_path: Path
+    removed: str, left: str, release, client_wheel: Path, tmp_path: Path
 ) -> None:
     """`wfcore` and `wfcore-client` own no file together."""
-    wheel = built[0]["whl"]
+    wheel = release["whl"]
     needed = required(wheel, "server") | required(client_wheel)
     python = install(tmp_path / "venv", [wheel, client_wheel], needed)
     pip = (sys.executable, "-m", "pip", "--python", python, "--disable-pip-version-check")
