@@ -30,7 +30,7 @@ from typing import NoReturn, Protocol
 
 from adapters_runtime.sandbox import workdir
 from adapters_runtime.sandbox.isolation.config import FILES, STEP_DIR
-from adapters_runtime.sandbox.isolation.filesystem import show_files
+from adapters_runtime.sandbox.isolation.filesystem import hide_files, show_files
 from adapters_runtime.sandbox.isolation.levels import ProcessLevel
 from adapters_runtime.sandbox.isolation.syscalls import (
     NEW_PID,
@@ -239,6 +239,7 @@ class _InitLoop:
         self._statuses: Statuses = {}
         self._pid = 0
         self._used = False
+        self._shows_files = False
         self._trouble: OSError | None = None
         try:
             level.enter()
@@ -300,6 +301,7 @@ class _InitLoop:
     def _show(self, fds: list[int]) -> None:
         try:
             show_files(*fds)
+            self._shows_files = True
             message = _FINE
         except OSError as trouble:
             message = _packed(trouble)
@@ -317,4 +319,8 @@ class _InitLoop:
     def _end(self) -> None:
         self._level.end_all(self._statuses)
         self._line.send(_END + marshal.dumps(self._statuses.get(self._pid)))
+        if self._shows_files:
+            with suppress(OSError):  # then the mounts differ, and no step follows
+                hide_files()
+            self._shows_files = False
         self._line.send(_AS_NEW if self._level.is_as_new() else _USED_UP)

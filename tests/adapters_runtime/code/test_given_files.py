@@ -193,6 +193,20 @@ async def test_no_step_sees_the_files_of_the_step_before(scene: Scene) -> None:
         assert none.output == "unset"
 
 
+async def test_a_sandbox_that_showed_files_serves_the_next_step(scene: Scene) -> None:
+    """At `namespace` the mount of the files is undone, so that no step waits for a new sandbox."""
+    if (await scene.runner.level()).name != NAMESPACE:
+        pytest.skip("each step has a sandbox of its own there")
+    folder = folder_of("fetch", await stored(scene.files, CONTENT))
+    supervisors: set[str] = set()
+    for _ in range(12):
+        await scene.run("true", folder)
+        spawner = scene.runner.spawner_pid
+        listed = Path(f"/proc/{spawner}/task/{spawner}/children").read_text()
+        supervisors.update(listed.split())
+    assert len(supervisors) <= 6
+
+
 async def test_a_file_that_is_gone_fails_the_step_by_name(scene: Scene) -> None:
     """For good: another attempt would not find it either. FI-5."""
     left = await stored(scene.files, CONTENT)

@@ -189,6 +189,11 @@ def show_files(tree: int) -> None:
     restrict_mounts(target, _READ_ONLY)
 
 
+def hide_files() -> None:
+    """Undo `show_files` after the step, so that the mounts are as before it."""
+    umount(f"{STEP_DIR}/{FILES}")
+
+
 def _link_temporary(root: str) -> None:
     for link in ("tmp", "var/tmp"):
         if not os.path.lexists(f"{root}/{link}"):  # else a visible path lies below it
