@@ -165,12 +165,14 @@ class ActForm:
 class RedriveForm:
     """
     A redrive of an execution from the step `start` (empty: where the execution stopped), with the
-    digest of a plan.
+    digest of a plan; without a digest the plan is shown. `inputs`: the texts in the fields, by the
+    name of the variable.
     """
 
-    digest: str
+    digest: str = ""
     start: str = ""
     newest: str = ""
+    inputs: JsonObject | None = None
 
 
 @frozen

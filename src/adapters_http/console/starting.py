@@ -1,5 +1,6 @@
 """
-A form that starts a workflow: a field for each declared variable.
+A form that starts a workflow: a field for each declared variable. The form of a redrive has the
+same fields.
 
 The form has an idempotency key, which is new for each form: a second click, a repeated request and
 a reload lead to the execution that the first click has started. IK-1.
@@ -50,7 +51,7 @@ async def show(request: Request) -> Response:
     if not like:
         return _form(request, found, {})
     run = await read_execution(request.services, request.who, like, outputs=False)
-    return _form(request, found, _texts_of(found, run), reference=run.reference or "")
+    return _form(request, found, texts_of(found.definition, run), reference=run.reference or "")
 
 
 async def start(request: Request) -> Response:
@@ -58,7 +59,7 @@ async def start(request: Request) -> Response:
     found, form = await _executable(request), request.body
     assert isinstance(form, StartForm)
     check_idempotency_key("once", form.once)
-    inputs, problems = _read(found, form.inputs or {})
+    inputs, problems = read_inputs(found.definition, form.inputs or {})
     again = partial(_form, request, found, form.inputs or {}, reference=form.reference)
     if problems:
         return again(problems)
@@ -93,11 +94,13 @@ async def _executable(request: Request) -> WorkflowRow:
     return found
 
 
-def _read(found: WorkflowRow, texts: Mapping[str, Json]) -> tuple[JsonObject, Mapping[str, str]]:
+def read_inputs(
+    definition: Definition, texts: Mapping[str, Json]
+) -> tuple[JsonObject, Mapping[str, str]]:
     """The inputs of the form, and the problems by field. VM-6."""
     inputs: dict[str, Json] = {}
     problems: dict[str, str] = {}
-    for name, variable in found.definition.variables.items():
+    for name, variable in definition.variables.items():
         text = texts.get(name)
         if not isinstance(text, str) or (not text and not _may_be_empty(variable)):
             continue  # the default applies, or the start reports it missing
@@ -114,12 +117,12 @@ def _read(found: WorkflowRow, texts: Mapping[str, Json]) -> tuple[JsonObject, Ma
     return inputs, problems
 
 
-def _texts_of(found: WorkflowRow, run: Execution) -> Mapping[str, Json]:
+def texts_of(definition: Definition, run: Execution) -> Mapping[str, Json]:
     """
     The inputs of an execution, as fields show them, without secrets: people must type secrets
     again.
     """
-    declared = found.definition.variables
+    declared = definition.variables
     return {
         name: _text_of(declared[name], value)
         for name, value in run.variables.items()
@@ -151,7 +154,7 @@ def _form(
     reference: str = "",
 ) -> Response:
     left = dict(problems or {})
-    fields = [_field(one, texts, left) for one in found.definition.variables.values()]
+    fields = fields_of(found.definition, texts, left)
     return page(
         request,
         "start.html",
@@ -170,7 +173,14 @@ def _form(
 
 def start_fields(definition: Definition) -> Sequence[VariableField]:
     """The fields of a form that starts *definition*, with the defaults."""
-    return [_field(one, {}, {}) for one in definition.variables.values()]
+    return fields_of(definition, {}, {})
+
+
+def fields_of(
+    definition: Definition, texts: Mapping[str, Json], problems: dict[str, str]
+) -> Sequence[VariableField]:
+    """The fields with *texts*; takes the problem of each field from *problems*."""
+    return [_field(one, texts, problems) for one in definition.variables.values()]
 
 
 def _field(

@@ -15,7 +15,7 @@ from wfcore.effects import Effect
 from wfcore.errors import Conflict, NotFound
 from wfcore.model.access import Principal
 from wfcore.model.execution import Artifact, Execution, ExecutionStatus, TriggerSource
-from wfcore.model.json import JsonObject, as_json
+from wfcore.model.json import Json, JsonObject, as_json
 from wfcore.model.workflow import Definition, Workflow
 from wfcore.ports.store import Unit
 from wfcore.rules.definition.changes import changed_fields
@@ -71,8 +71,9 @@ AS_IT_WAS = Redrive()
 @frozen(slots=False)
 class PreparedRedrive:
     """
-    The plan of a redrive at this moment, and the records behind it. `id`: the id of the next
-    redrive, another one once somebody else has redriven the execution.
+    The plan of a redrive at this moment, and the records behind it. `replaced`: the names of the
+    inputs that the redrive replaces. `id`: the id of the next redrive, another one once somebody
+    else has redriven the execution.
     """
 
     old: Execution
@@ -80,15 +81,22 @@ class PreparedRedrive:
     revision: int
     definition: Definition
     variables: JsonObject
+    replaced: frozenset[str]
     redriven_as: str | None
     id: str
     plan: RedrivePlan
 
     @cached_property
     def digest(self) -> str:
-        """The `RedrivePlan.digest`, with the names of secret inputs instead of their values."""
+        """
+        The `RedrivePlan.digest`, with the names of secret inputs instead of their values; a secret
+        that is replaced differs from one that is kept.
+        """
         secret = {*self.old.secrets, *self.definition.secrets}
-        shown = {name: MASK if name in secret else v for name, v in self.variables.items()}
+        shown: dict[str, Json] = {
+            name: [MASK, name in self.replaced] if name in secret else value
+            for name, value in self.variables.items()
+        }
         return self.plan.digest(shown, self.id)
 
 
@@ -192,7 +200,9 @@ async def _prepared(
     redriven_as = await unit.executions.redriven_as(old.id)
     revision = workflow.revision if revision is None else revision
     id = await _next_id(unit, old, redriven_as)
-    return PreparedRedrive(old, workflow, revision, definition, variables, redriven_as, id, plan)
+    return PreparedRedrive(
+        old, workflow, revision, definition, variables, frozenset(given), redriven_as, id, plan
+    )
 
 
 async def _next_id(unit: Unit, old: Execution, redriven_as: str | None) -> str:
