@@ -7,6 +7,7 @@ import re
 import sys
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
+from io import BytesIO
 from typing import Any
 
 import httpx2
@@ -19,7 +20,7 @@ from tests.support.http_world import World, code, review
 from wfcore.model.access import OPERATOR, Permission, Scope
 from wfcore.model.page import PageRequest
 from wfcore.model.workflow import DataStep, Variable, VariableType
-from wfcore.ports.runtime import StepEnd
+from wfcore.ports.runtime import LeftFile, StepEnd
 from wfcore.usecases.executions import executions
 from wfcore.usecases.workflows import workflows
 
@@ -159,7 +160,7 @@ async def test_a_name_stays_when_others_come(world: World) -> None:
         await world.workflow(name="x" * 150)
         found = await names(client)
         assert await tool_of(client, "Refund review") == first
-        assert len(found) == 3 + 3
+        assert len(found) == 5 + 3
         assert all(len(one) <= 64 and one.replace("_", "a").isalnum() for one in found)
 
 
@@ -252,6 +253,69 @@ async def test_a_call_may_carry_a_reference(world: World) -> None:
         assert (bad.is_error, "wfcore/reference" in bad.content[0].text) == (True, True)
     (run,) = (await world.get("/api/v1/executions")).json()["items"]
     assert run["reference"] == "Order 7"
+
+
+async def test_a_redrive_begins_with_its_plan(world: World) -> None:
+    """Without the plan's digest nothing starts; a plan that has changed starts nothing. MC-5."""
+    variables = {"limit": Variable("limit", VariableType.NUMBER)}
+    flow = await world.workflow(code("fetch"), review(), name="Pays", variables=variables)
+    id = await world.start(flow, limit=1)
+    await world.run(StepEnd(1))
+    await world.post(f"/api/v1/executions/{id}/cancel")
+    async with agent(world) as client:
+        asked = {"executionId": id, "inputs": {"limit": 2}}
+        planned = await client.call_tool("execution_redrive", asked)
+        assert not planned.is_error
+        plan = planned.structured_content["plan"]
+        assert [(one["step"], one["plan"], one["begun"]) for one in plan["steps"]] == [
+            ("fetch", "kept", 1),
+            ("review", "asked", 1),
+        ]
+        assert (await world.get("/api/v1/executions")).json()["total"] == 1
+        sent = {**asked, "digest": plan["digest"]}
+        call = asyncio.create_task(client.call_tool("execution_redrive", sent))
+        while (await world.get("/api/v1/executions")).json()["total"] == 1:
+            """Until the redrive is accepted."""
+        await world.run()
+        made = (await call).structured_content
+        assert made["state"] == "input_required"
+        view = (await world.get(f"/api/v1/executions/{made['executionId']}")).json()
+        assert (view["redriveOf"], view["inputs"]) == (id, {"limit": 2})
+        late = await client.call_tool("execution_redrive", sent)
+        assert (late.is_error, "has changed" in late.content[0].text) == (True, True)
+        wrong = await client.call_tool("execution_redrive", {"executionId": id, "from": 7})
+        assert (wrong.is_error, "from: must be" in wrong.content[0].text) == (True, True)
+
+
+async def test_an_execution_is_started_again_with_its_inputs(world: World) -> None:
+    """Some of them replaced; the reference is taken, too. EX-36."""
+    step = DataStep("one", "{{ variables.city }}")
+    variables = {"city": Variable("city"), "day": Variable("day")}
+    flow = await world.workflow(step, name="Again", variables=variables)
+    first = await world.start(flow, city="Oslo", day="Monday")
+    async with agent(world) as client:
+        given = {"executionId": first, "inputs": {"day": "Friday"}}
+        made = (await client.call_tool("execution_start_again", given)).structured_content
+        bad = await client.call_tool("execution_start_again", {**given, "inputs": 7})
+        assert (bad.is_error, "inputs: must be an object" in bad.content[0].text) == (True, True)
+    view = (await world.get(f"/api/v1/executions/{made['executionId']}")).json()
+    assert (view["inputs"], view["redriveOf"]) == ({"city": "Oslo", "day": "Friday"}, None)
+
+
+async def test_the_files_of_an_ended_execution_are_listed(world: World) -> None:
+    """With links, for a key that may read artifacts. AR-1."""
+    id = await world.start(await world.workflow(name="Leaves"))
+    kept = await world.services.files.store("exec", "art_7", BytesIO(b"1,2"))
+    left = LeftFile("art_7", "a.csv", kept.storage_key, 3, "text/csv", kept.sha256, True)
+    await world.run(StepEnd("done", files=(left,)))
+    async with agent(world) as client:
+        seen = await client.call_tool("execution_status", {"executionId": id})
+    (file,) = seen.structured_content["files"]
+    assert (file["name"], file["size"]) == ("a.csv", 3)
+    assert (await world.http.get(file["downloadUrl"])).text == "1,2"
+    async with agent(world, Scope.WORKFLOW_EXECUTE, Scope.EXECUTION_READ) as client:
+        seen = await client.call_tool("execution_status", {"executionId": id})
+    assert seen.structured_content["files"] == []
 
 
 async def test_an_agent_asks_people_and_cannot_answer(world: World) -> None:
@@ -413,7 +477,7 @@ async def test_every_tool_is_one_that_providers_of_models_take(world: World) -> 
     await world.workflow(step, name="Äll", variables={one.name: one for one in declared})
     async with agent(world) as client:
         listed = (await client.list_tools()).tools
-    assert len(listed) == 4
+    assert len(listed) == 6
     for tool in listed:
         assert ARGUMENT.fullmatch(tool.name)
         for schema in (tool.input_schema, tool.output_schema):

@@ -23,9 +23,10 @@ from adapters_http.route import Auth, Route
 from wfcore import __version__
 from wfcore.errors import InvalidInput, NotFound, Unauthenticated
 from wfcore.model.access import Scope as KeyScope
-from wfcore.model.execution import Execution
+from wfcore.model.execution import Artifact, Execution
 from wfcore.model.json import JsonObject
 from wfcore.rules.auth.access import require_scope
+from wfcore.rules.auth.signed_links import Keyring
 from wfcore.rules.definition.values import known_or
 from wfcore.rules.execution.machine import EXECUTION
 from wfcore.rules.idempotency import check_idempotency_key
@@ -33,15 +34,18 @@ from wfcore.rules.limits import TRIGGER_BODY, WORKFLOW_PAGE
 from wfcore.rules.numbers import check_numbers
 from wfcore.rules.paging import page_request
 from wfcore.time import EpochMs
-from wfcore.usecases.executions import executions, gates, starting
+from wfcore.usecases.artifacts import download_path, link, list_artifacts
+from wfcore.usecases.executions import executions, gates, redriving, starting
 from wfcore.usecases.executions.executions import rests, wait_until
 from wfcore.usecases.executions.explaining import explain_execution
 from wfcore.usecases.reading import outputs_of
+from wfcore.usecases.signing import signing_keys
 from wfcore.usecases.workflows import browsing
 from wfcore.usecases.workflows.workflows import WorkflowRow, read_workflow
 from wfcore.wire.common import WORKFLOWS, shown_of
-from wfcore.wire.converter import structured
-from wfcore.wire.requests import GateBody
+from wfcore.wire.converter import plain, structured
+from wfcore.wire.executions import redrive_plan_view
+from wfcore.wire.requests import DefinitionChoice, GateBody, RedriveBody
 
 if TYPE_CHECKING:
     from mcp.server.context import ServerRequestContext
@@ -189,7 +193,7 @@ async def _call_tool(request: Request, ctx: "Context", name: str) -> "CallToolRe
     try:
         check_numbers("", given)
         found = await _perform(request, ctx, name, given)
-        return _result(found, found["state"] == "failed")
+        return _result(found, found["state"] == "failed" and "plan" not in found)
     except Exception as error:
         return _result({"error": _refused(request, error).message}, True)
 
@@ -224,7 +228,46 @@ async def _perform(request: Request, ctx: "Context", name: str, given: JsonObjec
     if fixed.name == "execution_cancel":
         run = await executions.cancel_execution(request.services, request.who, id, request.origin)
         return await _state_of(request, run)
+    if fixed.name == "execution_redrive":
+        return await _redrive(request, ctx, id, given)
+    if fixed.name == "execution_start_again":
+        return await _start_again(request, ctx, id, given)
     return await _follow(request, ctx, id, _wait_s(given), _is_over)
+
+
+async def _redrive(request: Request, ctx: "Context", id: str, given: JsonObject) -> JsonObject:
+    """The plan of a redrive, or with its digest the new execution. MC-5."""
+    request.context.config.require_serving()
+    body = structured(RedriveBody, {name: v for name, v in given.items() if name != "executionId"})
+    newest = body.definition is DefinitionChoice.NEWEST
+    wanted = redriving.Redrive(body.from_, newest, body.inputs, body.digest)
+    services, who = request.services, request.who
+    if body.digest is not None:
+        started = await redriving.redrive(services, who, id, wanted, origin=request.origin)
+        return await _follow(request, ctx, started.execution_id, WAIT_S)
+    found = await redriving.preview_redrive(services, who, id, wanted)
+    plan = redrive_plan_view(found.plan, found.digest, newest, found.revision)
+    return {**tools.named(found.old), "plan": plain(plan)}
+
+
+async def _start_again(request: Request, ctx: "Context", id: str, given: JsonObject) -> JsonObject:
+    """An execution with the inputs of another one. EX-36."""
+    request.context.config.require_serving()
+    inputs = given.get("inputs", {})
+    if not isinstance(inputs, dict):
+        raise InvalidInput("inputs", "must be an object")
+    run = await executions.read_execution(request.services, request.who, id, outputs=False)
+    started = await starting.start_execution(
+        request.services,
+        request.who,
+        run.workflow_id,
+        inputs,
+        like=id,
+        idempotency=_idempotency(ctx),
+        reference=_reference(ctx),
+        origin=request.origin,
+    )
+    return await _follow(request, ctx, started.execution_id, WAIT_S)
 
 
 def _require_known(given: JsonObject, schema: tools.Schema) -> None:
@@ -350,7 +393,29 @@ async def _state_of(request: Request, run: Execution) -> JsonObject:
     shown = approval_id is not None and request.context.config.console
     url = f"{request.base_url}/approvals/{approval_id}" if shown else None
     run = await outputs_of(request.services, found.run, {None})
-    return tools.result_of(run, [str(one.text) for one in found.lines], url)
+    return tools.result_of(
+        run, [str(one.text) for one in found.lines], url, await _files_of(request, run)
+    )
+
+
+async def _files_of(request: Request, run: Execution) -> list[tools.Schema]:
+    """The newest files of an execution that has ended, for a key that may read them. AR-1."""
+    if run.status not in EXECUTION.final or not _may(request, KeyScope.ARTIFACT_READ):
+        return []
+    found = await list_artifacts(request.services, request.who, run.id)
+    keys = await signing_keys(request.services)
+    return [_file(request, keys, one) for one in found[: tools.MOST_FILES]]
+
+
+def _file(request: Request, keys: Keyring, one: Artifact) -> tools.Schema:
+    path = download_path(one.execution_id, one.id, link(request.services, keys, one.id))
+    return {
+        "step": one.step_name,
+        "name": one.name,
+        "size": one.size,
+        "contentType": one.content_type,
+        "downloadUrl": f"{request.base_url}{path}",
+    }
 
 
 AGENTS = (

@@ -27,6 +27,10 @@ The longest and the usual wait in seconds; clients end a call after a minute, so
 """
 
 
+MOST_FILES = 50
+"""The most files that a result lists."""
+
+
 def tool_name(workflow: Workflow) -> str:
     """
     The name of a workflow's tool: the words of the workflow's name and the end of its id, so that
@@ -123,6 +127,38 @@ TOOLS: Final[tuple[FixedTool, ...]] = (
         _object(["executionId"], executionId=_ID),
     ),
     FixedTool(
+        "execution_redrive",
+        "Go on where an execution stopped, or from a step of it. Without `digest` nothing starts: "
+        "the result has the plan, which says of each step whether it is kept or runs again, and "
+        "how often it had begun. Call again with the plan's digest to carry it out.",
+        Scope.WORKFLOW_EXECUTE,
+        _object(
+            ["executionId"],
+            **{
+                "executionId": _ID,
+                "from": {"type": "string", "description": "The first step that runs again."},
+                "definition": {
+                    "type": "string",
+                    "enum": ["same", "newest"],
+                    "default": "same",
+                    "description": "The version of the workflow that runs.",
+                },
+                "inputs": {"type": "object", "description": "Inputs that replace those it had."},
+                "digest": {"type": "string", "description": "Of the plan that you have read."},
+            },
+        ),
+    ),
+    FixedTool(
+        "execution_start_again",
+        "Start a workflow anew with the inputs of an earlier execution; every step runs.",
+        Scope.WORKFLOW_EXECUTE,
+        _object(
+            ["executionId"],
+            executionId=_ID,
+            inputs={"type": "object", "description": "Inputs that replace those it had."},
+        ),
+    ),
+    FixedTool(
         "ask_people",
         "Ask people before you do something that they must agree to. Returns an execution that "
         "waits for them; its output has the rows that they released, perhaps edited or fewer.",
@@ -158,6 +194,13 @@ RESULT: Final[Schema] = {
         "error": {"type": ["string", "null"]},
         "explanation": {"type": ["string", "null"]},
         "approvalUrl": {"type": ["string", "null"]},
+        "reference": {"type": ["string", "null"]},
+        "files": {
+            "type": "array",
+            "items": {"type": "object"},
+            "description": f"The newest files of an ended execution, at most {MOST_FILES}.",
+        },
+        "plan": {"type": "object", "description": "Of a redrive that was not carried out."},
     },
     "required": ["executionId", "state", "status"],
 }
@@ -171,18 +214,20 @@ _STATES: Mapping[ExecutionStatus, str] = {
 }
 """The states of the protocol's tasks; the other statuses are `working`. MC-2."""
 
+
 _FOR_PEOPLE = "People must decide; you cannot. Ask for the status again later."
 
 
-def result_of(run: Execution, explained: Sequence[str], approval_url: str | None) -> Schema:
+def result_of(
+    run: Execution, explained: Sequence[str], approval_url: str | None, files: Sequence[Schema]
+) -> Schema:
     """The state of an execution for an agent; secrets are masked. MC-2."""
     seen, over = status_view(run, outputs=False), run.status in EXECUTION.final
-    state = _STATES.get(run.status, "working")
+    about = named(run)
+    state = about["state"]
     words = [*explained, _FOR_PEOPLE] if state == "input_required" else explained
     return {
-        "executionId": run.id,
-        "state": state,
-        "status": run.status.value,
+        **about,
         "completedSteps": seen.completed_steps,
         "totalSteps": seen.total_steps,
         "currentStep": seen.current_step,
@@ -190,7 +235,15 @@ def result_of(run: Execution, explained: Sequence[str], approval_url: str | None
         "error": seen.error,
         "explanation": " ".join(words) or None,
         "approvalUrl": approval_url if state == "input_required" else None,
+        "reference": seen.reference,
+        "files": [*files],
     }
+
+
+def named(run: Execution) -> Schema:
+    """The id and the status of *run*, also in the words of the protocol's tasks."""
+    state = _STATES.get(run.status, "working")
+    return {"executionId": run.id, "state": state, "status": run.status.value}
 
 
 def started_only(execution_id: str) -> Schema:

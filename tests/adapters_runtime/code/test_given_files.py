@@ -201,10 +201,12 @@ async def test_a_sandbox_that_showed_files_serves_the_next_step(scene: Scene) ->
     supervisors: set[str] = set()
     for _ in range(12):
         await scene.run("true", folder)
-        spawner = scene.runner.spawner_pid
-        listed = Path(f"/proc/{spawner}/task/{spawner}/children").read_text()
-        supervisors.update(listed.split())
+        supervisors.update(_children(scene.runner.spawner_pid))
     assert len(supervisors) <= 6
+
+
+def _children(pid: int | None) -> list[str]:
+    return Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
 
 
 async def test_a_file_that_is_gone_fails_the_step_by_name(scene: Scene) -> None:
