@@ -1,4 +1,4 @@
-"""Agents at `/mcp`, with the client of the official SDK over real sockets. MC-1 to MC-4."""
+"""Agents at `/mcp`, with the client of the official SDK over real sockets. MC-1 to MC-5."""
 
 import asyncio
 import importlib.util

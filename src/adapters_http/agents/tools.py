@@ -1,6 +1,6 @@
 """
 The tools for agents: one tool for each workflow that a key may start, and a few fixed tools. MC-1
-to MC-4, decision 212.
+to MC-5, decision 212.
 
 Names, schemas and results are plain values in this module; `serving` translates them for the SDK.
 """
