@@ -39,6 +39,7 @@ def _running(
         case None:
             yield _working(name, result, context)
             yield from _listening(name, context.definition)
+            yield from _data(name, context.definition)
         case Awaits.TIME:
             yield Line(Why.STEP_DELAYED, _delayed(name, result.until), result.until, name)
         case Awaits.CHILD:
@@ -147,6 +148,26 @@ def _listening(name: str, definition: Definition | None) -> Iterator[Line]:
         case _:
             return
     yield Line(Why.STEP_RUNNING, text, step_name=name)
+
+
+def _data(name: str, definition: Definition | None) -> Iterator[Line]:
+    """The lines about the data of a running step: files, state, and models. XP-1."""
+    step = _step(definition, name)
+    if isinstance(step, CodeStep) and step.files:
+        text = phrase(
+            "Step '{step}' reads the files of {others}.", step=name, others=", ".join(step.files)
+        )
+        yield Line(Why.STEP_RUNNING, text, step_name=name)
+    if isinstance(step, CodeStep) and definition and definition.state:
+        text = phrase("State that step '{step}' writes counts once it has completed.", step=name)
+        yield Line(Why.STEP_RUNNING, text, step_name=name)
+    if isinstance(step, AiStep) and step.fallback:
+        text = phrase(
+            "If the model of step '{step}' fails, these are asked in turn: {models}.",
+            step=name,
+            models=", ".join(step.fallback),
+        )
+        yield Line(Why.STEP_RUNNING, text, step_name=name)
 
 
 def _retrying(run: Execution, name: str, result: StepResult) -> Line:

@@ -18,7 +18,7 @@ from wfcore.model.execution import (
 from wfcore.model.explanation import Line, Why
 from wfcore.model.review import Stage
 from wfcore.model.work import Listen
-from wfcore.model.workflow import OnInterrupt
+from wfcore.model.workflow import AiStep, OnInterrupt, Variable
 from wfcore.rules.execution.machine import EXECUTION
 from wfcore.rules.explain.context import ExplanationContext
 from wfcore.rules.explain.explanation import explain, is_due
@@ -128,6 +128,35 @@ def test_a_running_step_says_who_may_connect_to_it(listen, said):
     run = builders.execution(status=S.RUNNING, worker="w", step_results={"a": running})
     lines = list(explain(run, ExplanationContext(builders.definition(step)), NOW))
     assert [str(line.text) for line in lines if "connect" in line.text] == said
+
+
+@pytest.mark.parametrize(
+    ("step", "state", "said"),
+    [
+        (
+            builders.code_step("a", files=("fetch", "lines")),
+            {},
+            "Step 'a' reads the files of fetch, lines.",
+        ),
+        (
+            builders.code_step("a"),
+            {"cursor": Variable("cursor", has_default=True, default="")},
+            "State that step 'a' writes counts once it has completed.",
+        ),
+        (
+            AiStep("a", "m", "p", fallback=("m2", "m3")),
+            {},
+            "If the model of step 'a' fails, these are asked in turn: m2, m3.",
+        ),
+    ],
+)
+def test_a_running_step_says_what_its_data_depends_on(step, state, said):
+    """XP-1, FI-1, AI-11: the files that it reads, its state, its other models."""
+    running = builders.step_result(StepStatus.RUNNING, completed_at=None)
+    run = builders.execution(status=S.RUNNING, worker="w", step_results={"a": running})
+    definition = builders.definition(step, state=state)
+    lines = list(explain(run, ExplanationContext(definition), NOW))
+    assert said in [str(line.text) for line in lines]
 
 
 def test_without_a_server_nothing_goes_on():
