@@ -57,17 +57,22 @@ class FunctionCall:
     The attempt that a function runs for.
 
     `say` adds a line to the step's output, from any thread. `over` is set when the result no longer
-    counts.
+    counts. `written`: the state that the function has set.
     """
 
     job: StepJob = field(repr=False)
     say: Callable[[str], None]
     over: threading.Event = field(factory=threading.Event)
+    written: dict[str, Json] = field(factory=dict, repr=False)
 
     @property
     def context(self) -> JsonObject:
-        """The `variables`, `steps` and `execution` of templates."""
+        """The `variables`, `steps`, `state`, `trigger` and `execution` of templates."""
         return self.job.context
+
+    def set_state(self, **values: Json) -> None:
+        """Set *values* of the workflow's state. They count once the function has returned. SV-3."""
+        self.written.update(values)
 
 
 _current: ContextVar[FunctionCall] = ContextVar("wfcore_call")
@@ -160,7 +165,8 @@ class FunctionRunner:
         try:
             async with self._free, limit:
                 limit.reschedule(asyncio.get_running_loop().time() + limit_s)
-                return _as_end(await self._result(partial(function, *call.job.argv[1:]), call))
+                value = await self._result(partial(function, *call.job.argv[1:]), call)
+                return _as_end(value, call.written)
         except asyncio.CancelledError:
             if is_cancelled():
                 raise
@@ -237,12 +243,16 @@ class _LineQueue:
                 self.kept.append(("stdout", line))
 
 
-def _as_end(value: Any) -> StepEnd:
-    problems = [str(one) for one in json_problems(value, "the result", MIB)]
-    if problems:
-        return StepEnd(error=f"what the function returned is no JSON: {problems[0]}")
-    output: Json = value
-    return StepEnd(output)
+def _as_end(value: Any, state: JsonObject) -> StepEnd:
+    if problem := _no_json(value, "the result"):
+        return StepEnd(error=f"what the function returned is no JSON: {problem}")
+    if problem := _no_json(state, "the state"):
+        return StepEnd(error=f"what the function set as state is no JSON: {problem}")
+    return StepEnd(value, state=dict(state) or None)
+
+
+def _no_json(value: Any, name: str) -> str | None:
+    return next((str(one) for one in json_problems(value, name, MIB)), None)
 
 
 def _message(error: BaseException) -> str:

@@ -10,6 +10,7 @@ from adapters_http.app import HttpConfig
 from tests.support.http_world import World, a_world
 from wfcore.model.access import OPERATOR, Account, Principal
 from wfcore.usecases.accounts.accounts import set_secret
+from wfcore.usecases.accounts.groups import create_group
 from wfcore.usecases.audit.auditing import AuditFilter, search_audit
 from wfserver.definitions.read import checked
 
@@ -59,6 +60,33 @@ async def test_mistakes_are_listed_by_line(world: World):
     assert (mistake["line"], mistake["path"]) == (3, "steps[0].kind")
     assert "did you mean delay?" in mistake["message"]
     assert (await asked(world, "GET", "/api/workflows")).json()["items"] == []
+
+
+STATEFUL = f"{DELAY}\nstate:\n  cursor: {{type: string, default: ''}}\n"
+
+
+async def test_whoever_drops_kept_state_is_told(world: World):
+    """By name, at every door of authors: another text, a restored version. SV-5."""
+    path = await created(world)
+    kept = await asked(world, "PUT", path, {"definition": STATEFUL, "version": 1})
+    assert kept.json()["warnings"] == []
+    await asked(world, "PUT", f"{path}/state", {"state": {"cursor": "c7"}})
+    restored = await asked(world, "POST", f"{path}/versions/1/restore", {"version": 2})
+    assert "cursor" in "".join(restored.json()["warnings"])
+    await asked(world, "PUT", path, {"definition": STATEFUL, "version": 3})
+    seen = await asked(world, "GET", f"{path}/state")
+    assert seen.json()["state"]["cursor"] == ""  # what was dropped does not come back
+    await asked(world, "PUT", f"{path}/state", {"state": {"cursor": "c8"}})
+    dropped = await asked(world, "PUT", path, {"definition": DELAY, "version": 4})
+    assert "cursor" in "".join(dropped.json()["warnings"])
+
+
+async def test_whoever_hides_a_group_of_the_server_is_told(world: World):
+    """The definition's group counts, and the answer says so. AP-49."""
+    await create_group(world.services, OPERATOR, "finance", ["ann@example.org"])
+    text = f"{DELAY}\napproverGroups: {{finance: [tax@example.org]}}\n"
+    answer = await asked(world, "POST", "/api/workflows", {"definition": text})
+    assert "finance" in "".join(answer.json()["warnings"])
 
 
 async def test_tests_are_kept_beside_the_definition(world: World):

@@ -178,6 +178,31 @@ async def test_what_is_no_json_is_refused_by_name(value: Any) -> None:
     assert end.output is None
 
 
+async def test_a_function_sets_state_that_counts_once_it_has_returned() -> None:
+    """From a thread or the event loop; what is no JSON is refused by name. SV-3."""
+
+    def moves() -> Json:
+        current_call().set_state(cursor="c7", count=1)
+        current_call().set_state(count=2)
+        return current_call().context["state"]
+
+    def sets_no_json() -> None:
+        current_call().set_state(cursor=object())  # type: ignore[arg-type]
+
+    def fails_late() -> None:
+        current_call().set_state(cursor="c8")
+        raise ValueError("no")
+
+    runner = FunctionRunner(moves, sets_no_json, fails_late, gives)
+    moved = await runner.run(command("moves", context={"state": {"cursor": "c6"}}), silent)
+    assert (moved.state, moved.output) == ({"cursor": "c7", "count": 2}, {"cursor": "c6"})
+    wrong = await runner.run(command("sets_no_json"), silent)
+    assert "what the function set as state is no JSON" in str(wrong.error)
+    assert (await runner.run(command("fails_late"), silent)).state is None
+    assert (await runner.run(command("gives"), silent)).state is None
+    await runner.close()
+
+
 async def test_a_coroutine_is_ended_at_its_timeout() -> None:
     """It is cancelled, and says so."""
     ended: list[str] = []

@@ -1,6 +1,7 @@
 """Workflows of their authors, for programs with a session. DF-21, DF-22, DF-23, AC-14."""
 
 import asyncio
+from collections.abc import Sequence
 
 from adapters_http.params import page
 from adapters_http.request import Request
@@ -26,16 +27,19 @@ async def create(request: Request) -> VersionView:
     """A new workflow of the caller, in its first version."""
     body = request.body
     definition = await read_text(request, body.definition)
+    owner_id = request.who.account.id
+    warnings = await workflows.warnings_of(request.services, owner_id, definition)
     made = await authoring.create_workflow(
         request.services, request.who, definition, body.definition, body.tests or "", request.origin
     )
-    return await _version(request, made.id, made.revision)
+    return await _version(request, made.id, made.revision, warnings)
 
 
 async def change(request: Request) -> VersionView:
     """Another text as the next version; the present one, where it says the same."""
     body, id = request.body, request.params["id"]
     definition = await read_text(request, body.definition)
+    warnings = await _warnings(request, id, definition)
     made = await workflows.edit_workflow(
         request.services,
         request.who,
@@ -46,7 +50,13 @@ async def change(request: Request) -> VersionView:
         request.origin,
         body.tests,
     )
-    return await _version(request, id, made.revision)
+    return await _version(request, id, made.revision, warnings)
+
+
+async def _warnings(request: Request, id: str, definition: Definition) -> Sequence[str]:
+    """The warnings for the author of the next version. SV-5, AP-49."""
+    found = await workflows.read_workflow(request.services, request.who, id)
+    return await workflows.warnings_of(request.services, found.workflow.owner_id, definition)
 
 
 async def read_text(request: Request, text: str) -> Definition:
@@ -91,9 +101,11 @@ async def read_version(request: Request) -> VersionView:
     return await _version(request, request.params["id"], number_of(request.params["number"]))
 
 
-async def _version(request: Request, id: str, number: int) -> VersionView:
+async def _version(
+    request: Request, id: str, number: int, warnings: Sequence[str] = ()
+) -> VersionView:
     _, found, _ = await browsing.read_version(request.services, request.who, id, number)
-    return version_view(found)
+    return version_view(found, warnings)
 
 
 async def compare(request: Request) -> DifferenceView:
@@ -120,10 +132,12 @@ async def restore(request: Request) -> VersionView:
     """What this version said, with its tests, as the next version."""
     require_editor(request)
     id, to = request.params["id"], number_of(request.params["number"])
+    _, wanted, _ = await browsing.read_version(request.services, request.who, id, to)
+    warnings = await _warnings(request, id, wanted.definition)
     made = await authoring.restore_version(
         request.services, request.who, id, to, request.body.version, request.origin
     )
-    return await _version(request, id, made.revision)
+    return await _version(request, id, made.revision, warnings)
 
 
 async def list_shares(request: Request) -> ShareList:

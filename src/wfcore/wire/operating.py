@@ -349,7 +349,8 @@ class WorkflowSummaryPage(ListPage):
 class VersionView:
     """
     The text of one version. `written`: whether it is what the author wrote; else it is JSON, with
-    the defaults of secrets masked. `tests`: the text of its scenarios.
+    the defaults of secrets masked. `tests`: the text of its scenarios. `warnings`: what its author
+    should know, once it has been applied; not kept.
     """
 
     workflow_id: str
@@ -357,12 +358,15 @@ class VersionView:
     text: str
     written: bool
     tests: str
+    warnings: Sequence[str] = ()
 
 
-def version_view(found: DefinitionSnapshot) -> VersionView:
+def version_view(found: DefinitionSnapshot, warnings: Sequence[str] = ()) -> VersionView:
     """The text of a version."""
     written = bool(found.source) and not withheld(found.definition)
-    return VersionView(found.workflow_id, found.revision, text_of(found), written, found.tests)
+    return VersionView(
+        found.workflow_id, found.revision, text_of(found), written, found.tests, warnings
+    )
 
 
 @define(eq=False)

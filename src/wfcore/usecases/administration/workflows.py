@@ -8,7 +8,7 @@ from wfcore.model.json import Json
 from wfcore.model.page import PageRequest
 from wfcore.model.trigger import TriggerRow
 from wfcore.model.workflow import Definition
-from wfcore.rules.state import StateRow, dropped_text
+from wfcore.rules.state import StateRow
 from wfcore.rules.variables import parse_text
 from wfcore.time import EpochMs
 from wfcore.usecases.administration import lookup
@@ -21,7 +21,6 @@ from wfcore.usecases.administration.operator import (
 )
 from wfcore.usecases.workflows import backfilling, browsing, state, triggers, versions, workflows
 from wfcore.usecases.workflows.backfilling import BackfillResult
-from wfcore.usecases.workflows.state import dropped_state
 from wfcore.usecases.workflows.workflows import WorkflowRow
 from wfcore.wire.converter import plain
 from wfcore.wire.operating import version_view
@@ -34,13 +33,12 @@ async def apply_workflow(at: Operator, owner: str, text: str) -> Answer:
     """Create a workflow, or update the owner's workflow of that name, by YAML or JSON."""
     account = await lookup.account(at.services, owner, "owner")
     definition = await _read(at, text)
-    dropped = await dropped_state(at.services, account.id, definition)
+    found = await workflows.warnings_of(at.services, account.id, definition)
     applied = await workflows.apply_workflow(
         at.services, account.id, definition, at.origin, source=text
     )
     done: Answer = {"id": applied.id, "name": applied.name, "version": applied.revision}
-    warnings = [*at.warnings(definition), *await workflows.doubts(at.services, definition)]
-    warnings += [dropped_text(dropped)] if dropped else []
+    warnings = [*at.warnings(definition), *found]
     return {**done, "warnings": warnings} if warnings else done
 
 
@@ -141,10 +139,10 @@ async def roll_back_workflow(at: Operator, workflow: str, to: int) -> Answer:
     """Apply what version `to` said as the next version."""
     found = (await lookup.workflow(at.services, workflow)).workflow
     _, wanted, _ = await browsing.read_version(at.services, OPERATOR, found.id, to)
-    dropped = await dropped_state(at.services, found.owner_id, wanted.definition)
+    warnings = await workflows.warnings_of(at.services, found.owner_id, wanted.definition)
     applied = await versions.roll_back_workflow(at.services, found.id, to, at.origin)
     done: Answer = {"id": applied.id, "name": applied.name, "version": applied.revision}
-    return {**done, "warnings": [dropped_text(dropped)]} if dropped else done
+    return {**done, "warnings": warnings} if warnings else done
 
 
 async def read_state(at: Operator, workflow: str) -> Answer:

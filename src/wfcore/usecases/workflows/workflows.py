@@ -39,6 +39,7 @@ from wfcore.rules.definition.written import check_built
 from wfcore.rules.execution.mail import not_admitted
 from wfcore.rules.mailbox import same_name
 from wfcore.rules.named_secrets import foreign_secrets, masked_defaults, missing_secrets
+from wfcore.rules.state import dropped_text
 from wfcore.rules.triggers.trigger import beyond_plan
 from wfcore.rules.webhooks.webhook import disabled
 from wfcore.usecases.accounts.groups import groups_in
@@ -47,7 +48,7 @@ from wfcore.usecases.notices.telling import tell_disabled
 from wfcore.usecases.people import met
 from wfcore.usecases.services import Services
 from wfcore.usecases.unit_of_work import definition_of, retried, workflow_for
-from wfcore.usecases.workflows.state import redeclared_state
+from wfcore.usecases.workflows.state import dropped_state, redeclared_state
 from wfcore.usecases.workflows.triggers import arrange, triggers_of, wanted_triggers
 
 
@@ -190,6 +191,13 @@ async def doubts(services: Services, definition: Definition) -> Sequence[str]:
         async with services.store.view() as view:
             found += hidden_groups(definition, (await groups_in(view)).members)
     return found
+
+
+async def warnings_of(services: Services, owner_id: str, definition: Definition) -> Sequence[str]:
+    """The `doubts`, and the values of state that applying *definition* would drop. SV-5."""
+    found = await doubts(services, definition)
+    dropped = await dropped_state(services, owner_id, definition)
+    return [*found, dropped_text(dropped)] if dropped else found
 
 
 @frozen
