@@ -41,3 +41,4 @@ from wfcore.usecases.workflows.versions import roll_back_workflow as roll_back_w
 from wfcore.usecases.workflows.workflows import doubts as doubts
 from wfcore.usecases.workflows.workflows import share_workflow as share_workflow
 from wfcore.usecases.workflows.workflows import shares_of as shares_of
+from wfcore.usecases.workflows.workflows import warnings_of as warnings_of
