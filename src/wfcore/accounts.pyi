@@ -46,7 +46,6 @@ from wfcore.usecases.accounts.sessions import end_session as end_session
 from wfcore.usecases.accounts.sessions import end_sessions as end_sessions
 from wfcore.usecases.accounts.sessions import issue_login_link as issue_login_link
 from wfcore.usecases.accounts.sessions import list_sessions as list_sessions
-from wfcore.usecases.accounts.sessions import mail_login_link as mail_login_link
 from wfcore.usecases.accounts.sessions import session_of as session_of
 from wfcore.usecases.accounts.sessions import sign_in as sign_in
 from wfcore.usecases.accounts.sessions import sign_out as sign_out

@@ -13,7 +13,8 @@ from adapters_http.console.operate import operate_page
 from adapters_http.console.passkeys import problem_of
 from adapters_http.console.paths import see_other
 from adapters_http.console.positions import behind, cursor_after
-from adapters_http.handlers.accounts import named_account, send_invitation
+from adapters_http.handlers.accounts import named_account
+from adapters_http.invitations import send_invitation
 from adapters_http.request import Request
 from wfcore.errors import (
     AccountBlocked,

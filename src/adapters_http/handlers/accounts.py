@@ -3,6 +3,7 @@ Accounts, for operators with a session: the functions of the pages of people, fo
 SE-4, SE-7.
 """
 
+from adapters_http.invitations import send_invitation
 from adapters_http.params import page
 from adapters_http.request import Request
 from wfcore.model.access import Account
@@ -100,17 +101,3 @@ async def withdraw_invitation(request: Request) -> DoneView:
     account = await named_account(request)
     await inviting.withdraw_invitation(request.services, request.who, account.id, request.origin)
     return DoneView(True)
-
-
-async def send_invitation(request: Request, account: Account) -> str | None:
-    """Mail the link of an invitation; without mail, returns the link."""
-    services, mail, lasts = request.services, request.context.config.mail, inviting.INVITATION
-    if mail is None:
-        token = await sessions.issue_login_link(
-            services, request.who, account.id, request.origin, lasts
-        )
-        return f"{request.base_url}/in/{token}"
-    request.context.background.begin(
-        sessions.mail_login_link(services, request.who, mail, account.email, request.origin, lasts)
-    )
-    return None
