@@ -67,6 +67,13 @@ def http_rows(report: Report, seconds: float, folder: Path) -> None:
         both = in_turns(seconds, alone(http.lists(seeded)), alone(http.polls(server, seeded)))
         report.ratio(what, *both, "req/s", 0.25)
 
+        def cpu(ask: Callable[[], bytes]) -> Callable[[], float]:
+            return lambda: http.cpu_ms(server, seconds, ask)
+
+        got, against = in_turns_few(cpu(http.lists(seeded)), cpu(http.polls(server, seeded)))
+        what = "the same, CPU of the server"
+        report.at_most(what, f"{got:.2f} ms", f"{against:.2f} ms", got / against, 4)
+
 
 def processes_rows(report: Report, seconds: float, folder: Path) -> None:
     """What a second process on a second processor brings, clients included."""
@@ -128,6 +135,9 @@ def contained_rows(report: Report, seconds: float) -> None:
     """What steps cost the machine, with their isolation."""
     count = round(seconds * STEPS_A_SECOND)
     boxed = contained.bubblewrap_ms(count)
+    if boxed is None:
+        report.plain("isolation and Bash / bubblewrap and Bash", "bubblewrap is not installed")
+    isolation_ms = 0.0
     for language, runtime in contained.KINDS:
         cost = asyncio.run(contained.cost(language, runtime, count))
         if cost is None:
@@ -138,13 +148,24 @@ def contained_rows(report: Report, seconds: float) -> None:
         if boxed is not None and language is Language.BASH:
             what, got = "isolation and Bash / bubblewrap and Bash", f"{cost.below_ms:.1f} ms"
             report.at_most(what, got, f"{boxed:.1f} ms", cost.below_ms / boxed, BOXED)
-        if runtime is Runtime.BUN and (bare := contained.bun_ms(count)) is not None:
-            what, got = "isolation and Bun / bare Bun", f"{cost.below_ms:.1f} ms"
+        if language is Language.BASH:
+            isolation_ms = cost.below_ms - contained.bash_ms(count)
+        if language is Language.PYTHON:
+            what, got = "Python step / a fork and Bash's isolation", f"{cost.below_ms:.1f} ms"
+            against = contained.fork_ms(count) + isolation_ms
+            report.at_most(what, got, f"{against:.1f} ms", cost.below_ms / against, FORKED)
+        if runtime is Runtime.BUN and (found := contained.bun_ms(count)) is not None:
+            (bare, boxed_bun), got = found, f"{cost.below_ms:.1f} ms"
+            what = "isolation and Bun / bare Bun"
             report.at_most(what, got, f"{bare:.1f} ms", cost.below_ms / bare, BUN)
+            if boxed_bun is not None:
+                what = "isolation and Bun / bubblewrap and Bun"
+                report.at_most(what, got, f"{boxed_bun:.1f} ms", cost.below_ms / boxed_bun, BOXED)
 
 
 STEPS_A_SECOND = 50
 BUN = 1.2
+FORKED = 1.15
 BOXED = 1.05
 """Bubblewrap makes namespaces for each program; it counts no memory, filters no calls, and knows no
 Landlock."""

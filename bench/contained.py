@@ -16,6 +16,7 @@ from pathlib import Path
 from attrs import evolve, frozen
 
 from adapters_runtime.code.languages import recipes_on
+from adapters_runtime.sandbox.client import PROGRAM
 from adapters_runtime.sandbox.process_tree import children_of
 from bench.spawn import AT_ONCE, REFILL_S, SOURCES, a_runner, a_step, job_of
 from wfcore.model.workflow import Language, Runtime
@@ -42,6 +43,20 @@ for _ in range(int(sys.argv[1])):
         pass
 used = resource.getrusage(resource.RUSAGE_CHILDREN)
 print((used.ru_utime + used.ru_stime) * 1_000 / int(sys.argv[1]))
+"""
+_FORKS = """
+import os, resource, sys
+os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+for _ in range(int(sys.argv[1])):
+    if not os.fork():
+        with open(sys.argv[2]) as program:
+            exec(compile(program.read(), "main.py", "exec"), {"__name__": "__main__"})
+        sys.stdout.flush()
+        os._exit(0)  # without the teardown that ends a step
+    if os.wait()[1]:
+        sys.exit("it failed")
+used = resource.getrusage(resource.RUSAGE_CHILDREN)
+print((used.ru_utime + used.ru_stime) * 1_000 / int(sys.argv[1]), file=sys.stderr)
 """
 _BOX = (
     *("--unshare-all", "--die-with-parent", "--new-session", "--cap-drop", "ALL"),
@@ -105,8 +120,26 @@ def bubblewrap_ms(count: int) -> float | None:
     return None if program is None else _spawned_ms(count, program, *_BOX, "bash", "-c", "echo 1")
 
 
-def bun_ms(count: int) -> float | None:
-    """CPU time of a bare Bun with the same program as a step; None where none is installed."""
+def bash_ms(count: int) -> float:
+    """CPU time of a bare Bash with the same program as a step."""
+    return _spawned_ms(count, shutil.which("bash") or "bash", "-c", SOURCES[Language.BASH])
+
+
+def fork_ms(count: int) -> float:
+    """CPU time of a forked interpreter that runs the same program as a step."""
+    with tempfile.TemporaryDirectory() as folder:
+        program = Path(folder, "main.py")
+        program.write_text(SOURCES[Language.PYTHON])
+        counting = [PROGRAM, "-I", "-c", _FORKS, str(count), str(program)]
+        ended = subprocess.run(counting, check=True, capture_output=True, text=True)
+    return float(ended.stderr)
+
+
+def bun_ms(count: int) -> tuple[float, float | None] | None:
+    """
+    CPU time of a bare Bun with the same program as a step, and of one in bubblewrap; None where
+    they are not installed.
+    """
     recipe = recipes_on(Runtime.BUN)[Language.JAVASCRIPT]
     program = next(filter(os.path.exists, recipe.candidates(os.environ["PATH"])), None)
     if program is None:
@@ -117,7 +150,10 @@ def bun_ms(count: int) -> float | None:
             recipe.file: SOURCES[Language.JAVASCRIPT],
         }.items():
             Path(folder, name).write_text(text)
-        return _spawned_ms(count, program, *recipe.arguments(folder, "", live=False))
+        argv = program, *recipe.arguments(folder, "", live=False)
+        bare, box = _spawned_ms(count, *argv), shutil.which("bwrap")
+        shown = (part for path in (program, folder) for part in ("--ro-bind", path, path))
+        return bare, box and _spawned_ms(count, box, *_BOX, *shown, *argv)
 
 
 def _spawned_ms(count: int, *argv: str) -> float:

@@ -77,7 +77,7 @@ def test_people_keys_and_workflows_are_managed_from_elsewhere(far: Call) -> None
 SCOPE = ("--scope", "WORKFLOW_READ")
 
 
-def test_work_is_started_watched_and_decided_from_elsewhere(far: Call) -> None:
+def test_work_is_started_watched_and_decided_from_elsewhere(far: Call, up: Running) -> None:
     """Executions, their logs, approvals, audit and evidence: as on the host, by --url. AC-8."""
     far("account", "create", "eve@example.org", "--plan", "PRO")
     text = f"name: Ask\n{ASKS}"
@@ -98,6 +98,14 @@ def test_work_is_started_watched_and_decided_from_elsewhere(far: Call) -> None:
     assert far("audit", "verify").status == 0
     (node,) = far("nodes", "list", "--json").json["items"]
     assert (node["state"], node["role"], node["version"]) == ("taking", "all", __version__)
+    assert (up.url, node["pid"] > 1, bool(node["host"])) == (
+        f"http://{node['address']}",
+        True,
+        True,
+    )
+    assert node["startedAt"] <= node["seenAt"]
+    heads = far("nodes", "list").out.splitlines()[0].split()
+    assert {"state", "role", "host", "seen", "version", "address"} <= {*heads}
     here = {one.value for one, state in interpreters().states().items() if state.available}
     listed = {one.removeprefix("language:").partition(":")[0] for one in node["able"]}
     assert listed & {*Language} == here

@@ -5,10 +5,12 @@ import sqlite3
 from contextlib import closing
 from pathlib import Path
 
+import asyncpg
 import pytest
 
 from adapters_store.sqlite import migrate
 from adapters_store.sqlite.store import SqliteStore
+from tests.support.postgres_server import Cluster
 from wfcore.testing import builders as make
 from wfcore.testing.contracts.keeping import keep
 from wfcore.time import EpochMs
@@ -47,6 +49,27 @@ def test_looking_migrates_nothing(call: Call, old: Path, words: tuple[str, ...])
     assert said.status == 1
     assert "wfcore migrate" in said.out + said.err
     assert version(old) == before
+
+
+def test_doctor_makes_no_table_in_an_empty_database(
+    call: Call, server: Cluster, tmp_path: Path
+) -> None:
+    """ST-6: whoever only looks at a database leaves it as it was; the first start makes tables."""
+    server.execute("CREATE DATABASE looked")
+    try:
+        call("--data", str(tmp_path), "--store", server.url("looked"), "doctor")
+        assert asyncio.run(_tables(server.url("looked"))) == 0
+    finally:
+        server.execute("DROP DATABASE looked WITH (FORCE)")
+
+
+async def _tables(url: str) -> int:
+    connection = await asyncpg.connect(url)
+    try:
+        sql = "SELECT count(*) FROM pg_tables WHERE schemaname = 'public'"
+        return int(await connection.fetchval(sql))
+    finally:
+        await connection.close()
 
 
 def test_the_command_migrates_where_no_server_is(call: Call, old: Path) -> None:
