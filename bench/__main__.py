@@ -12,6 +12,7 @@ import asyncio
 import sys
 import tempfile
 from collections.abc import Callable, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 
 from bench import (
@@ -38,6 +39,7 @@ from bench import (
 from bench.load import request
 from bench.report import TURNS, Report, in_turns, in_turns_few
 from bench.servers import Server
+from tests.support.postgres_server import cluster
 from wfcore.model.workflow import Language, Runtime
 
 CLIENTS = 32
@@ -350,6 +352,17 @@ def console_rows(report: Report, folder: Path) -> None:
         report.most(what, cpu_ms, "CPU ms", console.MOST_MS, f"{ms:.1f} ms")
 
 
+def inbox_rows(report: Report, folder: Path) -> None:
+    """Views of the inbox over ten thousand open and as many decided approvals, in both stores."""
+    with contextmanager(cluster)() as server:
+        server.execute("CREATE DATABASE inbox")
+        for name, store in (("file", None), ("PostgreSQL", server.url("inbox"))):
+            data, env = folder / name, {"WFCORE_STORE": store} if store else {}
+            found = console.waited(data, store)
+            for what, cpu_ms, ms in console.measured(data, found, console.inbox, **env):
+                report.most(f"{what}, {name}", cpu_ms, "CPU ms", console.MOST_MS, f"{ms:.1f} ms")
+
+
 def growth_rows(report: Report, folder: Path, long: bool) -> None:
     """What everyday work takes with millions stored, in relation to few."""
     fresh_kb, kept_kb = growth.kept_kb(folder / "kept")
@@ -438,7 +451,7 @@ DRAINED = 960
 ADMISSIONS = 3_000
 
 
-ON_DEMAND = ("without", "console", "growth")
+ON_DEMAND = ("without", "console", "inbox", "growth")
 """Parts that run only when they are named."""
 PARTS: Mapping[str, Callable[[Report, argparse.Namespace, Path], None]] = {
     "http": lambda report, asked, folder: http_rows(report, asked.seconds, folder),
@@ -456,6 +469,7 @@ PARTS: Mapping[str, Callable[[Report, argparse.Namespace, Path], None]] = {
     "dispatch": lambda report, asked, folder: dispatch_rows(report),
     "largest": lambda report, asked, folder: largest_rows(report, folder),
     "console": lambda report, asked, folder: console_rows(report, folder),
+    "inbox": lambda report, asked, folder: inbox_rows(report, folder),
     "growth": lambda report, asked, folder: growth_rows(report, folder, asked.long),
     "without": lambda report, asked, folder: without_rows(report, asked.seconds, folder),
 }
