@@ -56,6 +56,12 @@ class TestMine(Handles, UnitContract):
         await store.close()
 """
 
+SETTINGS = """
+[pytest]
+asyncio_mode = auto
+asyncio_default_fixture_loop_scope = function
+"""
+
 pytestmark = pytest.mark.skipif(not HOUSE.exists(), reason="make wheels fills .wheelhouse")
 
 Installed = Callable[..., Path]
@@ -213,7 +219,7 @@ def test_a_strangers_store_passes_the_contract(
     """`[testing]`: the store of the documentation, over files, with the wheel's own suite."""
     (tmp_path / "own_store.py").write_text((EXAMPLES / "own_store.py").read_text())
     (tmp_path / "test_mine.py").write_text(OWN)
-    (tmp_path / "pytest.ini").write_text("[pytest]\nasyncio_mode = auto\n")
+    (tmp_path / "pytest.ini").write_text(SETTINGS)
     said = ran(installed(minor, "testing"), tmp_path, "-m", "pytest", "-q", "test_mine.py")
     assert re.search(r"^\d\d+ passed", said, re.M), said
 

@@ -9,7 +9,6 @@ from functools import partial
 
 from attrs import frozen
 
-from wfcore.errors import NotFound
 from wfcore.model.access import Account, Permission, Principal, Share
 from wfcore.model.page import Page, PageRequest
 from wfcore.model.workflow import ChildStep, Definition, DefinitionSnapshot, Workflow
@@ -21,7 +20,7 @@ from wfcore.usecases.accounts.accounts import find_account
 from wfcore.usecases.audit.auditing import UNKNOWN, Origin
 from wfcore.usecases.services import Services
 from wfcore.usecases.unit_of_work import definition_of, workflow_for
-from wfcore.usecases.workflows.browsing import MOST_VERSIONS, masked_version
+from wfcore.usecases.workflows.browsing import masked_version, stored_version
 from wfcore.usecases.workflows.workflows import (
     apply_workflow,
     edit_workflow,
@@ -111,18 +110,9 @@ async def compare_versions(
     async with services.store.view() as view:
         workflow = await workflow_for(view, who, workflow_id, Permission.VIEW)
         present = await definition_of(view, workflow.id, workflow.revision)
-        before = await _version(view, workflow.id, old)
-        after = await _version(view, workflow.id, new)
+        before = await stored_version(view, workflow.id, old)
+        after = await stored_version(view, workflow.id, new)
     return workflow, masked_version(before, present), masked_version(after, present)
-
-
-async def _version(view: View, workflow_id: str, number: int) -> DefinitionSnapshot:
-    found = None
-    if 0 < number <= MOST_VERSIONS:
-        found = await view.get(DefinitionSnapshot, workflow_id, number)
-    if found is None:
-        raise NotFound("Version")
-    return found
 
 
 async def restore_version(
@@ -140,7 +130,7 @@ async def restore_version(
     """
     async with services.store.view() as view:
         await workflow_for(view, who, workflow_id, Permission.EDIT)
-        wanted = await _version(view, workflow_id, to)
+        wanted = await stored_version(view, workflow_id, to)
     definition, source = wanted.definition, wanted.source
     return await edit_workflow(
         services, who, workflow_id, definition, source, version, origin, wanted.tests

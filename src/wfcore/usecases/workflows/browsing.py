@@ -199,14 +199,20 @@ async def read_version(
     """
     async with services.store.view() as view:
         workflow = await workflow_for(view, who, workflow_id, Permission.VIEW)
-        if not 0 < number <= MOST_VERSIONS:
-            raise NotFound("Version")
-        found = await view.get(DefinitionSnapshot, workflow.id, number)
+        found = await stored_version(view, workflow.id, number)
         before = await view.get(DefinitionSnapshot, workflow.id, number - 1)
         present = await definition_of(view, workflow.id, workflow.revision)
+    return workflow, masked_version(found, present), before and masked_version(before, present)
+
+
+async def stored_version(view: View, workflow_id: str, number: int) -> DefinitionSnapshot:
+    """The version *number* of a workflow. Raises `NotFound`, also for a number of no version."""
+    if not 0 < number <= MOST_VERSIONS:
+        raise NotFound("Version")
+    found = await view.get(DefinitionSnapshot, workflow_id, number)
     if found is None:
         raise NotFound("Version")
-    return workflow, masked_version(found, present), before and masked_version(before, present)
+    return found
 
 
 def masked_version(snapshot: DefinitionSnapshot, present: Definition) -> DefinitionSnapshot:

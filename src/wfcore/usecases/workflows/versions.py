@@ -9,13 +9,12 @@ from attrs import frozen
 from wfcore.errors import InvalidDefinition, NotFound
 from wfcore.model.access import Account
 from wfcore.model.workflow import Definition, DefinitionSnapshot, Workflow
-from wfcore.ports.store import View
 from wfcore.rules.definition.changes import diff
 from wfcore.rules.definition.packages import with_locks_of
 from wfcore.rules.definition.written import text_of
 from wfcore.usecases.audit.auditing import UNKNOWN, Origin
 from wfcore.usecases.services import Services
-from wfcore.usecases.workflows.browsing import MOST_VERSIONS
+from wfcore.usecases.workflows.browsing import stored_version
 from wfcore.usecases.workflows.state import redeclared_state
 from wfcore.usecases.workflows.workflows import (
     apply_workflow,
@@ -65,7 +64,7 @@ async def preview_workflow(
         lacking = (*beyond_owner(definition, owner), *await nobodies(services, view, definition))
         if problems := (*lacking, *(state.problems if state else ())):
             raise InvalidDefinition(problems)
-        before = await _snapshot(view, old.id, old.revision) if old else None
+        before = await stored_version(view, old.id, old.revision) if old else None
     return await services.offload(partial(_compared, definition, source, before))
 
 
@@ -105,15 +104,6 @@ async def list_versions(
     return found
 
 
-async def _snapshot(view: View, workflow_id: str, number: int) -> DefinitionSnapshot:
-    found = None
-    if 0 < number <= MOST_VERSIONS:
-        found = await view.get(DefinitionSnapshot, workflow_id, number)
-    if found is None:
-        raise NotFound("Version")
-    return found
-
-
 async def roll_back_workflow(
     services: Services, workflow_id: str, to: int, origin: Origin = UNKNOWN
 ) -> Workflow:
@@ -128,7 +118,7 @@ async def roll_back_workflow(
         workflow = await view.get(Workflow, workflow_id)
         if workflow is None:
             raise NotFound("Workflow")
-        wanted = await _snapshot(view, workflow_id, to)
+        wanted = await stored_version(view, workflow_id, to)
     return await apply_workflow(
         services,
         workflow.owner_id,
