@@ -332,6 +332,23 @@ def test_what_waits_for_somebody_is_found_among_what_is_open(database: Connectio
         assert steps.taken <= 5_000
 
 
+def test_what_is_open_is_read_by_expiry_until_a_page_is_full(database: Connection) -> None:
+    """However many approvals are open, a search reads those that expire first. AC-5, PG-9."""
+    database.execute("BEGIN")
+    for number in range(MANY):
+        made = make.approval(f"a{number}", execution_id=f"e{number}")
+        perform(database.cursor(), kinds.APPROVALS.put(made, None))
+    database.execute("COMMIT")
+    pending = (ApprovalStatus.PENDING,)
+    where = ApprovalFilter("acc_1", "a@example.org", statuses=pending, soonest=True)
+    asked = approval_page(where, PageRequest(size=5, after=PageCursor(-1, "")))
+    steps = Steps(database)
+    assert database.execute(asked.sql, asked.values).fetchall()
+    assert steps.taken <= 3_000
+    plan = [row[3] for row in database.execute(f"EXPLAIN QUERY PLAN {asked.sql}", asked.values)]
+    assert any("INDEX approvals_open" in line for line in plan), plan
+
+
 @pytest.mark.parametrize("open_ones", [1, 500])
 def test_what_is_decided_is_read_by_age_until_a_page_is_full(
     database: Connection, open_ones: int

@@ -295,8 +295,8 @@ def _approvals_wanted(where: ApprovalFilter) -> Where:
     if _is_decided(where.statuses):
         wanted.add("r.status <> 'PENDING'")  # in the words of the index approvals_decided
     wanted.within("r.created_at", where.since, where.until)
-    if where.waiting:
-        wanted.add("r.status = 'PENDING'")
+    if where.waiting or _is_open_by_expiry(where):
+        wanted.add("r.status = 'PENDING'")  # in the words of the index approvals_open
     if where.agreed:
         wanted.add(AGREED, *where.identities)
     if where.account_id is not None:
@@ -318,7 +318,7 @@ def _seen_by(wanted: Where, me: str, email: str, where: ApprovalFilter) -> None:
     if where.waiting:
         wanted.add(f"({MAY_DECIDE})", *deciding)
         wanted.add(UNDECIDED, me, *where.identities, me.lower(), email)
-    elif where.agreed or where.execution_id or where.workflow_id or _is_decided(where.statuses):
+    elif _is_checked_by_row(where):
         owners = "? IN (r.owner_id, r.workflow_owner_id)"
         wanted.add(f"({owners} OR {MAY_DECIDE})", me, *deciding)
     else:
@@ -329,6 +329,17 @@ def _seen_by(wanted: Where, me: str, email: str, where: ApprovalFilter) -> None:
             MAY_SEE.format(among=picked),
             *(me, *among.values, me, *among.values, me.lower(), email, me),
         )
+
+
+def _is_checked_by_row(where: ApprovalFilter) -> bool:
+    """Whether an index leaves few rows, or gives them in the order of the pages."""
+    few = where.execution_id or where.workflow_id
+    in_order = where.agreed or _is_open_by_expiry(where) or _is_decided(where.statuses)
+    return bool(few or in_order)
+
+
+def _is_open_by_expiry(where: ApprovalFilter) -> bool:
+    return where.soonest and where.statuses == (ApprovalStatus.PENDING,)
 
 
 OPEN = """SELECT count(*), min(created_at) FROM (
