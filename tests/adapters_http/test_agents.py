@@ -318,6 +318,18 @@ async def test_the_files_of_an_ended_execution_are_listed(world: World) -> None:
     assert seen.structured_content["files"] == []
 
 
+async def test_an_agent_asks_only_people_who_are_known(world: World) -> None:
+    """Accounts of this server; strangers are refused by field, and nobody is asked. GT-5."""
+    async with agent(world) as client:
+        asked = {"message": "Pay?", "approvers": ["stranger@away.example"]}
+        refused = await client.call_tool("ask_people", asked)
+        assert (refused.is_error, "approvers[0]" in refused.content[0].text) == (True, True)
+        assert (await world.get("/api/v1/approvals")).json()["total"] == 0
+        asked["approvers"] = [world.ann.email]
+        found = (await client.call_tool("ask_people", asked)).structured_content
+        assert found["state"] == "input_required"
+
+
 async def test_an_agent_asks_people_and_cannot_answer(world: World) -> None:
     """It opens a gate; no tool decides; its key is refused where people decide. MC-4, GT-3."""
     async with agent(world) as client:

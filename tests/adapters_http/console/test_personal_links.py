@@ -23,6 +23,7 @@ from wfcore.rules.approval.agreement import items_hash
 from wfcore.rules.auth.signed_links import personal_token
 from wfcore.time import HOUR
 from wfcore.usecases.accounts import accounts
+from wfcore.usecases.accounts.groups import create_group
 from wfcore.usecases.approvals.approvals import list_approvals, read_approval
 from wfcore.usecases.audit.auditing import read_audit
 from wfcore.usecases.unit_of_work import execution_for
@@ -219,6 +220,18 @@ async def test_what_bars_an_account_bars_its_links(world: World):
     )
     assert (await world.http.get(link, headers=HTML)).status_code == 403
     assert (await world.http.post(f"{link}/reject", json={})).status_code == 403
+
+
+async def test_a_member_of_a_group_decides_by_a_link(world: World):
+    """Whoever the group stands for as the approval opens has a link. AP-49, PL-1."""
+    await create_group(world.services, OPERATOR, "finance", [EVA])
+    approval, link = await asked(world, approvers=("group:finance",))
+    assert approval.approvers == (EVA,)
+    page = await world.http.get(link, headers=HTML)
+    assert f"you decide as {EVA}" in page.text
+    form = {"decision": "approve", **shown(approval)}
+    await world.http.post(link, data=form, headers=ours(world))
+    assert (await approval_of(world, approval.id)).decided_by == EVA
 
 
 async def test_without_named_approvers_the_email_is_that_of_an_account(world: World):

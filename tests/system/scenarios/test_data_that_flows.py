@@ -252,7 +252,7 @@ def test_approvers_may_come_from_data(ann: ApiCaller, bob: ApiCaller) -> None:
 
 
 def test_a_group_of_the_server_decides(site: Site, ann: ApiCaller, bob: ApiCaller) -> None:
-    """Its members as they are when the approval opens. AP-49."""
+    """Its members as they are when the approval opens, by page and by API. AP-49."""
     name = site.fresh("group")
     site.do(lambda services: create_group(services, OPERATOR, name, [bob.account.email]))
     flow = asking(ann, f"[group:{name}]")
@@ -261,6 +261,8 @@ def test_a_group_of_the_server_decides(site: Site, ann: ApiCaller, bob: ApiCalle
     members = [eve.account.email], [bob.account.email]
     site.do(lambda services: change_group(services, OPERATOR, name, *members))
     _, second = ann.paused(flow)
+    for who, id, status in ((eve, first, 404), (bob, first, 200), (eve, second, 200)):
+        assert session(who, "GET", f"/approvals/{id}").status_code == status
     assert eve.post(f"/api/v1/approvals/{first}/approve").status_code == 404
     assert bob.post(f"/api/v1/approvals/{first}/approve").status_code == 200
     assert eve.post(f"/api/v1/approvals/{second}/approve").status_code == 200
