@@ -24,6 +24,7 @@ from wfcore.time import DurationMs
 from wfcore.usecases.workflows.authoring import started_by
 from wfcore.usecases.workflows.browsing import read_permitted
 from wfcore.usecases.workflows.versions import WorkflowChange, preview_workflow
+from wfcore.usecases.workflows.workflows import doubts
 
 if TYPE_CHECKING:
     from wfcore.scenarios.judging import ScenarioResult
@@ -54,11 +55,15 @@ class Trial:
 
 @frozen
 class CheckedText:
-    """A text with its mistakes; without any, with its definition. `trial`: None if not played."""
+    """
+    A text with its mistakes; without any, with its definition and the `doubts` about its people.
+    `trial`: None if not played.
+    """
 
     problems: Sequence[Problem] = ()
     definition: Definition | None = None
     trial: Trial | None = None
+    doubts: Sequence[str] = ()
 
     @property
     def picture(self) -> PlainPicture | None:
@@ -116,7 +121,7 @@ async def check_text(
         return CheckedText(wrong.problems)
     problems = await _refusals(request, workflow, definition, text)
     trial = await _played(request, workflow, definition, tests) if play else None
-    return CheckedText(problems, definition, trial)
+    return CheckedText(problems, definition, trial, await doubts(request.services, definition))
 
 
 async def read_text(request: Request, workflow: Workflow | None, text: str) -> Definition:

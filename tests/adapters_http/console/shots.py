@@ -6,6 +6,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
+from attrs import evolve
 from playwright.sync_api import Page, sync_playwright
 
 from tests.adapters_http.console.approval_case import (
@@ -22,6 +23,7 @@ from tests.adapters_http.console.conftest import CHROMIUM, QUIET, Site, arrived,
 from tests.adapters_http.console.execution_case import (
     ABOUT,
     CRON,
+    TOKEN,
     VARIABLES_OF_A_FORM,
     Runs,
     give_calendar,
@@ -32,9 +34,11 @@ from tests.adapters_http.console.test_first_visit import CONFIG
 from tests.support.http_world import code
 from wfcore.model.access import OPERATOR
 from wfcore.model.page import PageRequest
-from wfcore.ports.runtime import StepEnd
+from wfcore.model.workflow import Variable
+from wfcore.ports.runtime import LeftFile, StepEnd
 from wfcore.rules.auth.signed_links import personal_token
 from wfcore.usecases.accounts import accounts, groups
+from wfcore.usecases.workflows.state import set_state
 from wfcore.usecases.workflows.triggers import list_triggers
 
 Scene = Callable[[Site, Page], None]
@@ -227,6 +231,41 @@ def redrive(site: Site, page: Page) -> None:
     page.goto(f"{site.url}/executions/redrive?id={ids['failed']}&id={ids['running']}")
 
 
+def repair(site: Site, page: Page) -> None:
+    """The plan of a redrive with another input, and a secret that must be typed again."""
+    enter(site, page)
+    runs = Runs(site, variables=VARIABLES_OF_A_FORM)
+    page.goto(f"{runs.url(_states(runs)['failed'])}/redrive")
+    page.get_by_text("Other inputs…").click()
+    page.locator('[name="inputs.rows"]').fill("20")
+    page.locator('[name="inputs.token"]').fill("another")
+    page.get_by_role("button", name="Show the plan").click()
+
+
+def state(site: Site, page: Page) -> None:
+    """The state of a workflow, while a value of it is changed."""
+    enter(site, page)
+    kept = {"cursor": Variable("cursor", has_default=True, default=""), "token": TOKEN}
+    id = site.do(site.world.workflow(name="Sync orders", state=kept))
+    site.do(set_state(site.world.services, OPERATOR, id, {"cursor": "A-7", "token": "t0ken-7"}))
+    page.goto(f"{site.url}/workflows/{id}/state")
+    page.get_by_text("Change…").first.click()
+
+
+def files_read(site: Site, page: Page) -> None:
+    """A step with the files of an earlier step."""
+    enter(site, page)
+    runs = Runs(site, code("fetch"), evolve(code("load"), files=("fetch",)))
+    left = tuple(
+        LeftFile(
+            f"art_{n}", f"part-{n}.csv", f"exec/art_{n}", 2_048 * n, "text/csv", "0" * 64, True
+        )
+        for n in range(1, 6)
+    )
+    id = runs.play(runs.start(), {"fetch": StepEnd("done", files=left)})
+    page.goto(f"{runs.url(id)}/steps/load")
+
+
 def compare(site: Site, page: Page) -> None:
     enter(site, page)
     runs = Runs(site)
@@ -320,6 +359,9 @@ SCENES: tuple[Scene, ...] = (
         executions,
         handled,
         redrive,
+        repair,
+        state,
+        files_read,
         compare,
         *map(_execution, STATES),
     ),

@@ -11,6 +11,7 @@ from adapters_http.console import editing
 from wfcore.model.access import OPERATOR, Permission
 from wfcore.model.workflow import Definition, Variable
 from wfcore.rules.definition import changes
+from wfcore.usecases.accounts.groups import create_group
 from wfcore.usecases.workflows import workflows
 from wfcore.usecases.workflows.state import set_state
 from wfserver.definitions.read import checked
@@ -193,6 +194,15 @@ def test_the_editor_says_which_state_it_drops(edited: Site):
     refused = reader.post(f"/workflows/{id}/edit", **other)
     assert (refused.status_code, "its stored value is not an array" in refused.text) == (400, True)
     assert reader.post(f"/workflows/{id}/edit", **form, apply="1").status_code == 303
+
+
+def test_the_editor_says_which_group_of_the_server_it_hides(edited: Site):
+    """Beside the mistakes, before it is applied. AP-49."""
+    edited.do(create_group(edited.world.services, OPERATOR, "finance", ["ann@example.org"]))
+    text = changed("steps:", "approverGroups: {finance: [tax@example.org]}\nsteps:")
+    id = applied(edited)
+    shown = Reader(edited).post(f"/workflows/{id}/edit", version="1", text=text)
+    assert "this server has a group finance, too" in text_of(shown)
 
 
 def test_comments_alone_make_no_version(edited: Site):

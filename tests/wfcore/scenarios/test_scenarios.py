@@ -179,6 +179,35 @@ scenarios:
     assert wrong(ran) == ""
 
 
+def test_data_names_who_decides(play: Play) -> None:
+    """A template of `approvers` is judged as the approval opens; nobody fails the step. AP-41."""
+    ran = play(
+        """
+name: Flow
+variables: {who: {type: array}}
+steps:
+  - {name: ask, kind: manual_approval, message: Pay, approvers: ["{{ variables.who }}"]}
+""",
+        """
+scenarios:
+  - name: a group
+    given:
+      groups: {finance: [ann@example.org]}
+      inputs: {who: ["group:finance"]}
+    decisions: [{step: ask, decision: approve}]
+    expect: {status: COMPLETED, approvals: [{step: ask, approvers: [ann@example.org]}]}
+  - name: an address
+    given: {inputs: {who: [bob@example.org]}}
+    decisions: [{step: ask, decision: approve}]
+    expect: {status: COMPLETED, approvals: [{step: ask, approvers: [bob@example.org]}]}
+  - name: nobody
+    given: {inputs: {who: []}}
+    expect: {status: FAILED}
+""",
+    )
+    assert wrong(ran) == ""
+
+
 CHILD = """
 name: Parent
 steps:
