@@ -240,6 +240,7 @@ def repair(site: Site, page: Page) -> None:
     page.locator('[name="inputs.rows"]').fill("20")
     page.locator('[name="inputs.token"]').fill("another")
     page.get_by_role("button", name="Show the plan").click()
+    page.get_by_text("must be typed again").wait_for()
 
 
 def state(site: Site, page: Page) -> None:

@@ -4,14 +4,15 @@ import re
 from datetime import datetime
 
 import pytest
+from attrs import evolve
 
 from adapters_http.console.formats import iso
 from adapters_http.console.workflows import SIZE
 from tests.support.http_world import code
 from wfcore.model.access import OPERATOR, Permission
-from wfcore.model.execution import Usage
+from wfcore.model.execution import ExecutionStatus, Usage
 from wfcore.model.page import PageRequest
-from wfcore.model.trigger import Schedule
+from wfcore.model.trigger import Chain, Refusal, Schedule
 from wfcore.model.workflow import Concurrency, Variable, VariableType
 from wfcore.ports.runtime import StepEnd
 from wfcore.usecases.workflows import workflows
@@ -312,3 +313,27 @@ def test_the_triggers_of_a_workflow_are_a_page(site: Site):
     assert "Mondays 09:00" in seen
     assert "Pause" not in seen
     assert "Connect a webhook" not in seen
+
+
+def test_the_page_says_what_a_trigger_hands_on(site: Site):
+    """The ends that a chain follows, the inputs of each start, the input that was wrong. SH-12."""
+    give_calendar(site)
+    first = site.do(site.world.workflow(name="First"))
+    failed, inputs = (ExecutionStatus.FAILED,), {"cause": "{{ trigger.executionId }}", "n": 7}
+    chain = Chain(first, 5, on=failed, inputs=inputs)
+    declared = {"cause": Variable("cause"), "n": Variable("n", VariableType.NUMBER)}
+    id = site.do(site.world.workflow(name="Then", triggers=(chain,), variables=declared))
+    path = f"/workflows/{id}/triggers"
+    shown = text_of(Reader(site).get(path))
+    assert "5 s after" in shown
+    assert "when it is Failed cause = {{ trigger.executionId }} n = 7" in shown
+
+    async def refuse() -> None:
+        async with site.world.services.store.unit() as unit:
+            (row,) = (await list_triggers(site.world.services, OPERATOR, PageRequest(1, 9))).rows
+            reason, detail = Refusal.INVALID_INPUT, "inputs.n: no"
+            unit.put(evolve(row.trigger, refusal=reason, refused_at=1, refusal_detail=detail))
+            await unit.commit()
+
+    site.do(refuse())
+    assert "inputs.n: no" in text_of(Reader(site).get(path))
