@@ -170,6 +170,8 @@ def test_groups_at_the_command_line(wfcore: Call) -> None:
     refused = wfcore(*owner, stdin=flow % "finanse")
     assert (refused.status, "did you mean finance?" in refused.err) == (1, True)
     assert "line 2" in refused.err or "steps[0].approvers[0]" in refused.err
+    tried = wfcore(*owner, "--dry-run", stdin=flow % "finanse")
+    assert (tried.status, "did you mean finance?" in tried.err) == (1, True)
     assert wfcore(*owner, stdin=flow % "finance").status == 0
     hidden = wfcore(*owner, stdin=(flow % "finance") + "\napproverGroups: {finance: [x@y.org]}")
     assert (hidden.status, "too; here the definition's counts" in hidden.err) == (0, True)

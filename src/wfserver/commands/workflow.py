@@ -183,6 +183,8 @@ def validate(invocation: Invocation, files: Sequence[str], as_sarif: bool) -> in
     """
     Check definitions as apply does; nothing is stored, no server is needed. FILE - is stdin.
 
+    Only `apply --dry-run` finds what a server knows: its groups, accounts, secrets and state.
+
     Exit status 1: a definition has mistakes, or a file cannot be read.
     """
     if as_sarif and invocation.json:
