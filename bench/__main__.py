@@ -9,10 +9,12 @@ to, instead of a part of them, and the store of `growth` is as large as it promi
 
 import argparse
 import asyncio
+import shutil
 import sys
 import tempfile
 from collections.abc import Callable, Mapping
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 
 from bench import (
@@ -37,6 +39,7 @@ from bench import (
     writer,
 )
 from bench.load import request
+from bench.peers import doors, work
 from bench.report import TURNS, Report, in_turns, in_turns_few
 from bench.servers import Server
 from tests.support.postgres_server import cluster
@@ -318,6 +321,37 @@ def payloads_rows(report: Report, folder: Path) -> None:
             report.most(f"{name}: memory for that step, beyond idle", found["code MB"], "MB", 150)
 
 
+def restate_rows(report: Report, folder: Path) -> None:
+    """
+    The same light work beside Restate, which is installed from the registries: with a service in
+    Python, and with one in JavaScript.
+    """
+    if not (shutil.which("node") and shutil.which("npm")):
+        report.plain("light executions / Restate's", "node and npm are not installed")
+        return
+    services = doors.python_service, doors.javascript_service
+    with doors.beside_restate(folder, *services) as found:
+        turns = [work.in_turn(found) for _ in range(RESTATE_TURNS)]
+        for door, wanted in zip(found[1:], (2, 1.5), strict=True):
+            middle = sorted(turns, key=partial(_faster, found[0].title, door.title))
+            ours, its = (middle[len(turns) // 2][one.title] for one in (found[0], door))
+            both = ours["per_second"], its["per_second"]
+            report.ratio(f"light executions / {door.title}", *both, "/s", wanted)
+            for what, name, most in (
+                ("CPU of one", "cpu_ms", 0.8),
+                ("approval → end", "approval_ms", 0.8),
+            ):
+                got, against = f"{ours[name]:.2f} ms", f"{its[name]:.2f} ms"
+                report.at_most(f"{what} / the same", got, against, ours[name] / its[name], most)
+
+
+RESTATE_TURNS = 3
+
+
+def _faster(ours: str, its: str, turn: Mapping[str, Mapping[str, float]]) -> float:
+    return turn[ours]["per_second"] / turn[its]["per_second"]
+
+
 def given_rows(report: Report, folder: Path) -> None:
     """The begin of a step beside many large files, which are not copied."""
     with_files, without = given.begins_ms(folder)
@@ -451,7 +485,7 @@ DRAINED = 960
 ADMISSIONS = 3_000
 
 
-ON_DEMAND = ("without", "console", "inbox", "growth")
+ON_DEMAND = ("without", "console", "inbox", "growth", "restate")
 """Parts that run only when they are named."""
 PARTS: Mapping[str, Callable[[Report, argparse.Namespace, Path], None]] = {
     "http": lambda report, asked, folder: http_rows(report, asked.seconds, folder),
@@ -461,6 +495,7 @@ PARTS: Mapping[str, Callable[[Report, argparse.Namespace, Path], None]] = {
     "kit": lambda report, asked, folder: kit_rows(report),
     "contained": lambda report, asked, folder: contained_rows(report, asked.seconds),
     "engine": lambda report, asked, folder: engine_rows(report, asked.seconds, folder),
+    "restate": lambda report, asked, folder: restate_rows(report, folder),
     "given": lambda report, asked, folder: given_rows(report, folder),
     "light": lambda report, asked, folder: light_rows(report, asked.seconds, folder),
     "store": lambda report, asked, folder: store_rows(report, asked.seconds, folder, asked.long),

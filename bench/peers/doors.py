@@ -9,7 +9,7 @@ import json
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from http.client import HTTPConnection
 from pathlib import Path
 from typing import Any
@@ -22,6 +22,8 @@ from bench.peers.install import npm_package, python_with, version_of
 from bench.postgres import new_database, server
 from bench.servers import Server, free_port, running
 from wfcore import __version__
+from wfcore.model.workflow import Language
+from wfserver.definitions.read import interpreters
 
 STEPS = 40
 SERVED = HERE / "served"
@@ -166,8 +168,21 @@ def until(look: Callable[[], Any]) -> Any:
 @contextmanager
 def opened(folder: Path) -> Iterator[Sequence[Door]]:
     """All of them, wfcore first, installed afresh and started; ended on leaving."""
-    with wfcore(folder / "wfcore") as ours, restate(folder) as one, dbos(folder) as others:
-        yield [ours, one, *others]
+    with beside_restate(folder, python_service) as found, dbos(folder) as others:
+        yield [*found, *others]
+
+
+@contextmanager
+def beside_restate(folder: Path, *services: "Service") -> Iterator[Sequence[Door]]:
+    """wfcore, and a server of Restate for each of the *services*."""
+    with ExitStack() as stack:
+        doors: list[Door] = [stack.enter_context(wfcore(folder / "wfcore"))]
+        program = restate_server()
+        for made in services:
+            service = stack.enter_context(made())
+            base = folder / f"restate-{len(doors)}"
+            doors.append(stack.enter_context(restate(base, *program, *service)))
+        yield doors
 
 
 @contextmanager
@@ -177,26 +192,51 @@ def wfcore(folder: Path) -> Iterator[Door]:
         yield Wfcore(found, seeded)
 
 
-@contextmanager
-def restate(folder: Path) -> Iterator[Door]:
-    """Its server, and the service that it calls, in a process of its own."""
-    python = python_with("restate-service", "restate-sdk", "hypercorn[uvloop]")
+def restate_server() -> tuple[Path, str]:
+    """The program, and its version."""
     scope, version = npm_package("restate-server", "@restatedev/restate-server")
     (program,) = scope.glob("restate-server-*/bin/restate-server")
+    return program, version
+
+
+Called = tuple[str, int, Server]
+"""A service that Restate calls: what it is made with, its port, and its process."""
+Service = Callable[[], AbstractContextManager[Called]]
+
+
+@contextmanager
+def python_service() -> Iterator[Called]:
+    """The service in Python, in a process of its own."""
+    python = python_with("restate-service", "restate-sdk", "hypercorn[uvloop]")
+    argv = ["-m", "hypercorn", "-k", "uvloop", "--bind=127.0.0.1:{port}", "with_restate:app"]
+    with running(argv, "/health", program=python, PYTHONPATH=str(SERVED)) as found:
+        yield f"restate-sdk {version_of(python, 'restate-sdk')}", found.port, found
+
+
+@contextmanager
+def javascript_service() -> Iterator[Called]:
+    """The same in JavaScript on Node, which finds its packages beside the program."""
+    scope, version = npm_package("restate-sdk", "@restatedev/restate-sdk")
+    program, port = scope.parents[1] / "with_restate.mjs", free_port()
+    program.write_text((SERVED / program.name).read_text())
+    node = interpreters().find(Language.TYPESCRIPT).path or "node"  # the SDK needs a new one
+    with running([str(program), "{port}", str(port)], "/", program=node) as found:
+        yield f"restate-sdk in JavaScript {version}", port, found
+
+
+@contextmanager
+def restate(base: Path, program: Path, version: str, *service: Any) -> Iterator[Door]:
+    """Its server, which calls the *service* (`Called`)."""
+    made_with, port, called = service
     admin = free_port()
     ports = {"": free_port(), "ADMIN__": admin, "INGRESS__": "{port}"}
     addresses = [f"RESTATE_{name}BIND_ADDRESS=127.0.0.1:{port}" for name, port in ports.items()]
-    options = [f"--base-dir={folder / 'restate'}", "--listen-mode=tcp", "--no-logo"]
-    begin = [*addresses, str(program), *options]
-    service = ["-m", "hypercorn", "-k", "uvloop", "--bind=127.0.0.1:{port}", "with_restate:app"]
-    with (
-        running(service, "/health", program=python, PYTHONPATH=str(SERVED)) as handlers,
-        running(begin, "/restate/health", program="/usr/bin/env", **QUIET) as found,
-    ):
-        uri = f"http://127.0.0.1:{handlers.port}"
+    begin = [*addresses, str(program), f"--base-dir={base}", "--listen-mode=tcp", "--no-logo"]
+    with running(begin, "/restate/health", program="/usr/bin/env", **QUIET) as found:
+        uri = f"http://127.0.0.1:{port}"
         Restate("its administration", admin, ()).call("POST", "/deployments", {"uri": uri})
-        title = f"Restate {version}, restate-sdk {version_of(python, 'restate-sdk')}"
-        yield Restate(title, found.port, [found.process.pid, handlers.process.pid])
+        title = f"Restate {version}, {made_with}"
+        yield Restate(title, found.port, [found.process.pid, called.process.pid])
 
 
 @contextmanager
