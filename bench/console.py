@@ -155,6 +155,7 @@ def pages(found: Filled) -> Iterator[tuple[str, str]]:
     yield "an execution that ended", f"/executions/{found.done}"
     yield "an execution that waits", f"/executions/{found.waiting}"
     yield "overview", "/overview"
+    yield "overview by the day", "/overview?by=day"
     yield from inbox(found)
 
 

@@ -106,10 +106,12 @@ def test_a_total_by_tallies_is_the_count(
         database.execute("ROLLBACK")
 
 
-def hours_of(database: Connection, me: str | None, *, tallied: bool) -> Mapping[Any, int]:
-    """The ended executions of each workflow and hour of the last day, by how they ended."""
-    since = EpochMs(NOW // HOUR * HOUR - (HOURS - 1) * HOUR)
-    asked = activity_of(WORKFLOWS, me, since, tallies.HOURS if tallied else None)
+def hours_of(
+    database: Connection, me: str | None, *, tallied: bool, span: int = HOUR
+) -> Mapping[Any, int]:
+    """The ended executions of each workflow and span of the last 24 spans, by how they ended."""
+    since = EpochMs(NOW // span * span - (HOURS - 1) * span)
+    asked = activity_of(WORKFLOWS, me, since, tallies.HOURS if tallied else None, span)
     found = Counter[Any]()
     for workflow, what, hour, end, count in database.execute(asked.sql, asked.values):
         if what == "hour":
@@ -135,6 +137,8 @@ def test_the_hours_of_a_workflow_by_tallies_are_the_counts(
             make(database, *one)
         by_tallies = hours_of(database, me, tallied=True)
         assert by_tallies == hours_of(database, me, tallied=False)
+        days = hours_of(database, me, tallied=True, span=DAY)
+        assert days == hours_of(database, me, tallied=False, span=DAY)
     finally:
         database.execute("ROLLBACK")
 

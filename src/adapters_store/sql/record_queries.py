@@ -35,7 +35,7 @@ from wfcore.model.webhook import Delivery, Tally, Webhook
 from wfcore.model.workflow import DefinitionSnapshot, Workflow
 from wfcore.ports.records import HOURS, WEEK, Activity, LatestExecution
 from wfcore.rules.execution.budget import UNPRICED, in_usd
-from wfcore.time import HOUR, EpochMs
+from wfcore.time import DAY, HOUR, DurationMs, EpochMs
 from wfcore.wire.records import reader_of, writer_of
 
 R = TypeVar("R")
@@ -115,10 +115,10 @@ class Sessions:
 @frozen
 class CountedHours:
     """
-    The counts that a database keeps of the ended executions of each hour, as SQL for `activity_of`.
-    `mark`: the instant from which on executions are not counted yet. `rows`: `parts` SELECTs of
-    counts, each with the values `since`, `since`, the end of the hours, and those of `own`, the
-    condition on what an account sees of the table `r`.
+    The counts that a database keeps of the ended executions of each hour and each day, as SQL for
+    `activity_of`. `mark`: the instant from which on executions are not counted yet. `rows`: `parts`
+    SELECTs of counts by `span`, each with the values `since`, `since`, the end of the spans, and
+    those of `own`, the condition on what an account sees of the table `r`.
     """
 
     mark: str
@@ -148,13 +148,19 @@ class Workflows:
     """The counts of hours that the database keeps; None: executions are counted."""
 
     async def activity(
-        self, ids: Collection[str], account_id: str | None, since: EpochMs
+        self,
+        ids: Collection[str],
+        account_id: str | None,
+        since: EpochMs,
+        span: DurationMs = HOUR,
+        spans: int = HOURS,
     ) -> Mapping[str, Activity]:
         found = defaultdict(list)
-        hours = None if since % HOUR else self.hours
-        for row in await self.unit.rows(activity_of(ids, account_id, since, hours)):
+        hours = self.hours if span in (HOUR, DAY) and since % span == 0 else None
+        wanted = activity_of(ids, account_id, since, hours, span, spans)
+        for row in await self.unit.rows(wanted):
             found[row[0]].append(row)
-        return {id: _activity(rows) for id, rows in found.items()}
+        return {id: _activity(rows, spans) for id, rows in found.items()}
 
     those: ClassVar[str] = "IN ({})"
     """The condition that a column has one of the values of a SELECT, read once for each row."""
@@ -187,33 +193,38 @@ def latest_of(ids: Collection[str], me: str | None, most: int, those: str) -> Qu
 
 
 def activity_of(
-    ids: Collection[str], me: str | None, since: EpochMs, hours: CountedHours | None = None
+    ids: Collection[str],
+    me: str | None,
+    since: EpochMs,
+    hours: CountedHours | None = None,
+    span: int = HOUR,
+    spans: int = HOURS,
 ) -> Query:
     """
     The query for rows `(workflow, what, text, status, number)`: for each workflow one row for
-    itself, its last execution, each hour and kind of end, its open approvals, its next timer, and
-    its costs; with *hours* several rows for an hour, to be added up. All values are found in
-    indexes. Each hour is counted as a range of an index: grouping a day would sort it.
+    itself, its last execution, each span and kind of end, its open approvals, its next timer, and
+    its costs; with *hours* several rows for a span, to be added up. All values are found in
+    indexes. Each span is counted as a range of an index: grouping a day would sort it.
     """
     own = "1 = 1" if me is None else "(w.owner_id = ? OR {0}.owner_id = ?)"
     who = () if me is None else (me, me)
-    hour = f"CAST(? AS BIGINT) + h.n * {HOUR}"
+    hour = f"CAST(? AS BIGINT) + h.n * {span}"
     begin = hour if hours is None else f"max({hour}, {hours.mark})"
     counts = " ".join(
         f"""UNION ALL SELECT w.id, 'hour', CAST(h.n AS TEXT), '{end}', (SELECT count(*)
             FROM executions r WHERE r.workflow_id = w.id AND {within} AND {own.format("r")}
-            AND r.accepted_at >= {begin} AND r.accepted_at < {hour} + {HOUR}) FROM w CROSS JOIN h"""
+            AND r.accepted_at >= {begin} AND r.accepted_at < {hour} + {span}) FROM w CROSS JOIN h"""
         for end, within in _ENDS.items()
     )
     sql = f"""WITH w AS (SELECT id, owner_id FROM workflows
             WHERE id IN (SELECT value FROM json_each(?))),
-            h (n) AS (VALUES {", ".join(f"({n})" for n in range(HOURS))})
+            h (n) AS (VALUES {", ".join(f"({n})" for n in range(spans))})
         SELECT w.id, 'workflow', '', '', 0 FROM w
         UNION ALL SELECT w.id, 'last', r.id, r.status, r.accepted_at FROM w
             JOIN executions r ON r.id = (SELECT e.id FROM executions e
                 WHERE e.workflow_id = w.id AND {own.format("e")}
                 ORDER BY e.accepted_at DESC, e.id DESC LIMIT 1)
-        {counts} {"" if hours is None else hours.rows.format(own=own.format("r"))}
+        {counts} {"" if hours is None else hours.rows.format(own=own.format("r"), span=span)}
         UNION ALL SELECT w.id, 'waiting', '', '', (SELECT count(*) FROM approvals a
             WHERE a.workflow_id = w.id AND a.status = 'PENDING' AND {own.format("a")}) FROM w
         UNION ALL SELECT w.id, 'next', '', '', min(m.due_at) FROM w
@@ -223,7 +234,7 @@ def activity_of(
             WHERE r.workflow_id = w.id AND r.cost IS NOT NULL AND {own.format("r")}
             AND r.accepted_at >= ? AND r.accepted_at < ?), '', 0 FROM w"""
     counted = (*who, since, since) * len(_ENDS)
-    until = since + HOURS * HOUR
+    until = since + spans * span
     kept = () if hours is None else (since, since, until, *who) * hours.parts
     values = (*who, *counted, *kept, *who, *who, until - WEEK, until)
     return query(sql, text_of(list(ids)), *values)
@@ -254,7 +265,7 @@ a price: all three in one reading.
 """
 
 
-def _activity(rows: Sequence[Row]) -> Activity:
+def _activity(rows: Sequence[Row], spans: int) -> Activity:
     counts = Counter[tuple[int, str]]()
     for _, what, text, end, n in rows:
         if what == "hour":
@@ -266,7 +277,7 @@ def _activity(rows: Sequence[Row]) -> Activity:
         last,
         ExecutionStatus(status) if status else None,
         at,
-        tuple((counts[hour, "ended"], counts[hour, "failed"]) for hour in range(HOURS)),
+        tuple((counts[hour, "ended"], counts[hour, "failed"]) for hour in range(spans)),
         found["waiting"][-1],
         found["next"][-1] if "next" in found else None,
         in_usd(high * _SPLIT + low),

@@ -37,21 +37,21 @@ ENDED = "r.status IN ('COMPLETED', 'FAILED', 'CANCELLED')"
 UNFINISHED = "r.status NOT IN ('COMPLETED', 'FAILED', 'CANCELLED')"
 MARK = "(SELECT before FROM tally_mark)"
 
-_IN_AN_HOUR = f"""SELECT w.id, 'hour', CAST((r.begins - ?) / {HOUR} AS TEXT),
+_IN_A_SPAN = """SELECT w.id, 'hour', CAST((r.begins - ?) / {span} AS TEXT),
     CASE r.status WHEN 'FAILED' THEN 'failed' ELSE 'ended' END, sum(r.count)"""
 _OF_HOURS = "r.begins >= ? AND r.begins < ? AND {own} GROUP BY 1, 3, 4"
 HOURS = CountedHours(
     MARK,
-    f"""UNION ALL {_IN_AN_HOUR} FROM w CROSS JOIN execution_tallies r
-        WHERE r.span = {HOUR} AND r.workflow_id = w.id AND {_OF_HOURS}
-    UNION ALL {_IN_AN_HOUR} FROM (
-            SELECT workflow_id, owner_id, accepted_at / {HOUR} * {HOUR} AS begins, status,
+    f"""UNION ALL {_IN_A_SPAN} FROM w CROSS JOIN execution_tallies r
+        WHERE r.span = {{span}} AND r.workflow_id = w.id AND {_OF_HOURS}
+    UNION ALL {_IN_A_SPAN} FROM (
+            SELECT workflow_id, owner_id, accepted_at / {{span}} * {{span}} AS begins, status,
                 sum(count) AS count
             FROM tally_notes GROUP BY 1, 2, 3, 4) r
         CROSS JOIN w ON w.id = r.workflow_id WHERE {_OF_HOURS}""",
     2,
 )
-"""The tallies and notes of hours, for the activity of workflows."""
+"""The tallies and notes of hours and days, for the activity of workflows."""
 
 Span: TypeAlias = tuple[int, int, int]
 """The length of tallies, the begin of the first tally, and the end of the last tally."""

@@ -4,6 +4,8 @@ Queries in memory about the belongings of accounts: keys, workflows, webhooks, t
 
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from functools import partial
+from typing import TypeAlias
 
 from attrs import frozen
 
@@ -43,7 +45,10 @@ from wfcore.model.workflow import DefinitionSnapshot, Workflow
 from wfcore.ports.records import HOURS, WEEK, Activity, LatestExecution
 from wfcore.rules.audit.chain import read_entry
 from wfcore.rules.execution.budget import UNPRICED, ended_cost, in_usd
-from wfcore.time import HOUR, EpochMs
+from wfcore.time import HOUR, DurationMs, EpochMs
+
+Ends: TypeAlias = tuple[tuple[int, int], ...]
+"""The `hours` of an `Activity`."""
 
 
 @frozen
@@ -97,12 +102,21 @@ class Workflows:
         return await self._page(lambda _: True, page)
 
     async def activity(
-        self, ids: Collection[str], account_id: str | None, since: EpochMs
+        self,
+        ids: Collection[str],
+        account_id: str | None,
+        since: EpochMs,
+        span: DurationMs = HOUR,
+        spans: int = HOURS,
     ) -> Mapping[str, Activity]:
         found = await self.unit.select(WORKFLOWS, lambda w: w.id in ids)
-        return {one.id: await self._activity(one, account_id, since) for one in found}
+        ends = partial(ends_of, since=since, span=span, spans=spans)
+        until = since + spans * span
+        return {one.id: await self._activity(one, account_id, ends, until) for one in found}
 
-    async def _activity(self, flow: Workflow, me: str | None, since: EpochMs) -> Activity:
+    async def _activity(
+        self, flow: Workflow, me: str | None, ends: Callable[..., Ends], until: int
+    ) -> Activity:
         def seen(one: Execution | Approval) -> bool:
             return one.workflow_id == flow.id and me in (None, flow.owner_id, one.owner_id)
 
@@ -116,10 +130,10 @@ class Workflows:
             last.id if last else None,
             last.status if last else None,
             last.accepted_at if last else None,
-            hours_of(((run.accepted_at, run.status) for run in runs), since),
+            ends((run.accepted_at, run.status) for run in runs),
             sum(one.status is ApprovalStatus.PENDING for one in asked),
             min((timer.due_at for timer in timers), default=None),
-            *costs_of(runs, since),
+            *costs_of(runs, until),
         )
 
     async def latest(
@@ -144,19 +158,18 @@ class Workflows:
         return cut(sorted(found, key=lambda w: (w.name, w.id)), page, "name", ascending=True)
 
 
-def hours_of(
-    runs: Iterable[tuple[EpochMs, ExecutionStatus]], since: EpochMs
-) -> tuple[tuple[int, int], ...]:
+def ends_of(
+    runs: Iterable[tuple[EpochMs, ExecutionStatus]], since: EpochMs, span: int, spans: int
+) -> Ends:
     """
     The `Activity.hours` of executions, each given by the instant of its acceptance and its status.
     """
-    found = Counter(((at - since) // HOUR, _ENDED.get(status)) for at, status in runs)
-    return tuple((found[hour, "ended"], found[hour, "failed"]) for hour in range(HOURS))
+    found = Counter(((at - since) // span, _ENDED.get(status)) for at, status in runs)
+    return tuple((found[place, "ended"], found[place, "failed"]) for place in range(spans))
 
 
-def costs_of(runs: Iterable[Execution], since: EpochMs) -> tuple[str, int]:
-    """The `Activity.cost_usd` and `Activity.unpriced` of executions."""
-    until = since + HOURS * HOUR
+def costs_of(runs: Iterable[Execution], until: int) -> tuple[str, int]:
+    """The `Activity.cost_usd` and `Activity.unpriced` of the executions of a week."""
     week = [ended_cost(run) or 0 for run in runs if until - WEEK <= run.accepted_at < until]
     return in_usd(sum(one for one in week if one > 0)), week.count(UNPRICED)
 

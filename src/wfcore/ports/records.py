@@ -57,7 +57,7 @@ from wfcore.model.signing import SigningKeys
 from wfcore.model.trigger import Timer, Trigger
 from wfcore.model.webhook import Delivery, Tally, Webhook
 from wfcore.model.workflow import DefinitionSnapshot, Workflow, WorkflowState
-from wfcore.time import DAY, DurationMs, EpochMs
+from wfcore.time import DAY, HOUR, DurationMs, EpochMs
 
 Owned = tuple[tuple[type[Any], str], ...]
 
@@ -145,8 +145,8 @@ class SessionQueries(Protocol):
 class Activity:
     """
     The activity of a workflow, as far as an account sees it (AC-4). `last`: the execution accepted
-    last. `hours`: one pair `(ended, failed)` for each hour from the requested instant on, of the
-    executions accepted in that hour; `ended` counts COMPLETED and CANCELLED. `waiting`: the number
+    last. `hours`: one pair `(ended, failed)` for each span from the requested instant on, of the
+    executions accepted in that span; `ended` counts COMPLETED and CANCELLED. `waiting`: the number
     of open approvals. `next_at`: the instant of the next timer. `cost_usd`: the sum of `ended_cost`
     of the executions of the week that ends with the hours. `unpriced`: the number of these
     executions without a known cost.
@@ -163,7 +163,7 @@ class Activity:
 
 
 HOURS, WEEK = 24, 7 * DAY
-"""The hours that an `Activity` counts, and the length in ms of the week of its costs."""
+"""The hours that an `Activity` counts by default, and the length in ms of the week of its costs."""
 
 
 @frozen
@@ -180,12 +180,17 @@ class WorkflowQueries(Protocol):
     """Queries for workflows."""
 
     async def activity(
-        self, ids: Collection[str], account_id: str | None, since: EpochMs
+        self,
+        ids: Collection[str],
+        account_id: str | None,
+        since: EpochMs,
+        span: DurationMs = HOUR,
+        spans: int = HOURS,
     ) -> Mapping[str, Activity]:
         """
-        The activity of each existing workflow among *ids*, in one query, in the `HOURS` hours from
-        *since* on. Counted are the executions that the account owns or whose workflow the account
-        owns (None: all).
+        The activity of each existing workflow among *ids*, in one query, in *spans* spans of *span*
+        ms from *since* on: hours, or days. Counted are the executions that the account owns or
+        whose workflow the account owns (None: all).
         """
 
     async def latest(

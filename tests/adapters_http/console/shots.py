@@ -81,6 +81,13 @@ def search(site: Site, page: Page) -> None:
     page.goto(f"{site.url}/search?q=r")
 
 
+def overview(site: Site, page: Page) -> None:
+    """The overview of a day."""
+    _with_flows(site)
+    enter(site, page)
+    page.goto(f"{site.url}/overview")
+
+
 def finder(site: Site, page: Page) -> None:
     """The search by keyboard, over the overview."""
     _with_flows(site)
@@ -371,6 +378,7 @@ SCENES: tuple[Scene, ...] = (
         sign_in,
         link,
         first_visit,
+        overview,
         search,
         finder,
         error,

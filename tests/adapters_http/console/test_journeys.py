@@ -4,41 +4,22 @@ import re
 from collections.abc import Iterator
 
 import pytest
-from attrs import frozen
 from playwright.sync_api import Browser, Page, expect
 
-from tests.adapters_runtime.notices.mail_server import MailServer, a_mail_server, text_of
-from tests.system.scenarios.process import free_port, until
-from tests.wfserver.conftest import document, end, start
+from tests.adapters_runtime.notices.mail_server import text_of
+from tests.system.scenarios.process import until
 
 from .approval_case import bar, cell
 from .conftest import PATIENCE, arrived
+from .offices import Office, an_office
 
 PHONE = {"width": 390, "height": 844}
 
 
-@frozen
-class Office:
-    """A server that `up` has set up, at `url`; the way in that it printed; its mail server."""
-
-    url: str
-    link: str
-    post: MailServer
-
-
 @pytest.fixture(scope="module")
 def office(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Office]:
-    data = tmp_path_factory.mktemp("up") / "data"
-    with a_mail_server() as post:
-        port = free_port()
-        url = f"http://127.0.0.1:{port}"
-        mail = {"WFCORE_SMTP_URL": post.url, "WFCORE_MAIL_FROM": "flows@example.org"}
-        asked = ("up", "--port", str(port), "--json")
-        process = start(*asked, data=data, WFCORE_PUBLIC_URL=url, **mail)
-        try:
-            yield Office(url, document(process, data)["console"], post)
-        finally:
-            end(process)
+    with an_office(tmp_path_factory.mktemp("up")) as made:
+        yield made
 
 
 def reviewed(page: Page, amount: str) -> None:

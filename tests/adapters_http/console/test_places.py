@@ -8,13 +8,15 @@ from adapters_http.app import HttpConfig
 from adapters_http.console.health import QUEUE
 from adapters_http.console.history import said
 from adapters_http.console.log import coloured
-from adapters_http.console.overview import nice_step
+from adapters_http.console.overview import nice_duration, nice_step
 from adapters_http.console.places import places_for
 from tests.support.http_world import code
 from wfcore.model.access import OPERATOR
 from wfcore.model.event import EventKind
 from wfcore.model.workflow import Branch, ParallelStep
+from wfcore.ports.runtime import StepEnd
 from wfcore.rules.definition.flow import lay_out_for_page
+from wfcore.time import DAY, HOUR
 from wfcore.usecases.accounts import accounts
 
 from .approval_case import Case, both
@@ -79,6 +81,35 @@ def test_the_overview_shows_ages_and_to_operators_the_capacity(tmp_path: Path):
         assert "Executions wait for a server" in text_of(Reader(site).get("/overview"))
     finally:
         site.close()
+
+
+def test_the_overview_is_by_the_hour_or_by_the_day(site: Site):
+    """Ends and durations in 24 hours or 7 days, drawn and as a table; what is older is left out."""
+    runs = Runs(site, code("only"))
+    clock, now = site.world.clock, site.world.clock.now()
+    for back in (6, 2):  # days
+        clock.advance(now - back * DAY - clock.now())
+        id = runs.start()
+        clock.advance(5_000)
+        runs.play(id)
+    clock.advance(now - clock.now())
+    runs.play(runs.start(), {"only": StepEnd(error="no")})
+    reader = Reader(site)
+    hours, days = reader.get("/overview"), reader.get("/overview?by=day")
+    assert "0 ended and 1 failed" in hours.text
+    assert "Nothing completed." in text_of(hours)
+    assert "2 ended and 1 failed" in days.text
+    assert days.text.count('<rect class="completed"') == 2
+    assert days.text.count('<circle class="most"') == 2
+    assert re.search(r"Half took less than 5( s|\.\d s)", days.text)
+    assert 'href="/overview" ' in days.text
+    assert 'aria-current="page">7 days' in days.text
+
+
+def test_lines_of_durations_stand_at_round_times():
+    """Seconds, minutes, hours and days, four lines at most."""
+    found = [nice_duration(most) for most in (30, 4_100, 61_000, 3 * HOUR, 30 * DAY)]
+    assert found == [10, 2_000, 30_000, HOUR, 10 * DAY]
 
 
 def test_lines_stand_at_round_numbers():

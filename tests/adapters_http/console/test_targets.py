@@ -122,6 +122,7 @@ def addresses(site: Site) -> list[str]:
             "/search?q=o",
             "/more",
             "/overview",
+            "/overview?by=day",
             "/executions",
             "/workflows",
             "/approvals/nothing",

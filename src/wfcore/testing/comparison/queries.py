@@ -26,7 +26,7 @@ from wfcore.testing.comparison.records import (
     runs,
     words,
 )
-from wfcore.time import MINUTE
+from wfcore.time import HOUR, MINUTE
 
 
 @frozen
@@ -64,6 +64,8 @@ ARGUMENTS: Mapping[str, tuple[st.SearchStrategy[Any], ...]] = {
         st.lists(ids, max_size=2, unique=True),
         st.none() | owners,
         moments,
+        st.sampled_from((MINUTE, HOUR)),
+        st.integers(1, 3),
     ),
     "workflows.latest": (
         st.lists(ids, max_size=2, unique=True),

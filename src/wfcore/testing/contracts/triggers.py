@@ -23,7 +23,7 @@ from wfcore.testing import builders as make
 from wfcore.testing.builders import NOW
 from wfcore.testing.contracts.keeping import keep
 from wfcore.testing.contracts.lists import at, ids
-from wfcore.time import HOUR, EpochMs
+from wfcore.time import DAY, HOUR, EpochMs
 
 
 class TriggerContract:
@@ -119,6 +119,8 @@ class TriggerContract:
             assert await look(["wf_1"], "acc_2", NOW) == {"wf_1": part}
             assert await look(["wf_2"], "acc_1", NOW) == {"wf_2": Activity(hours=((0, 0),) * 24)}
             assert await look([], "acc_1", NOW) == {}
+            days = Activity("e6", done, at(24 * HOUR), ((1, 2), (1, 0)), 2, at(8))
+            assert await look(["wf_1"], None, NOW, DAY, 2) == {"wf_1": days}
 
     async def test_the_latest_executions_of_each_workflow(self, store: Store) -> None:
         """
