@@ -316,7 +316,7 @@ def payloads_rows(report: Report, folder: Path) -> None:
             report.most(f"{name}: memory for looks, beyond idle", found["looks MB"], "MB", 150)
             report.most(f"{name}: memory for the start, beyond idle", found["start MB"], "MB", 150)
             code = found["code large"]
-            row = f"{name}: a code step behind them, which they are given to / their bytes"
+            row = f"{name}: a code step that is given them / their bytes"
             report.at_most(row, f"{code:,.0f} ms", f"{raw:,.0f} ms of CPU", code / raw, 1)
             report.most(f"{name}: memory for that step, beyond idle", found["code MB"], "MB", 150)
 

@@ -11,10 +11,12 @@ from wfcore.usecases.audit.auditing import read_audit
 from wfcore.usecases.nodes import (
     FORGOTTEN_MS,
     NODE_LEASE_MS,
+    NodeState,
     announce_node,
     drain_node,
     known_nodes,
     list_nodes,
+    state_of,
     withdraw_node,
 )
 
@@ -38,6 +40,18 @@ async def test_only_a_node_that_ends_is_taken_back(world: World) -> None:
     await withdraw_node(world.services, "second")
     async with world.services.store.view() as view:
         assert [one.id for one in await view.nodes.list()] == ["first"]
+
+
+def test_a_node_that_is_silent_is_gone() -> None:
+    """One that was killed takes nothing any more; after an hour it is not listed. One without
+    places serves the API alone."""
+    now = EpochMs(10 * HOUR)
+    taking = evolve(node("n"), seen_until=now)
+    assert state_of(taking, now) is NodeState.TAKING
+    assert state_of(evolve(taking, draining=True), now) is NodeState.DRAINING
+    assert state_of(evolve(taking, places=0), now) is NodeState.SERVING
+    assert state_of(evolve(taking, seen_until=EpochMs(now - 1)), now) is NodeState.GONE
+    assert state_of(evolve(taking, seen_until=EpochMs(now - FORGOTTEN_MS - 1)), now) is None
 
 
 async def test_an_announcement_keeps_what_an_operator_asked_for(world: World) -> None:
