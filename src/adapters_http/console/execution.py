@@ -11,6 +11,7 @@ from typing import Any
 
 from starlette.responses import Response, StreamingResponse
 
+from adapters_http.console.history import entries, outermost
 from adapters_http.console.log import log_of
 from adapters_http.console.paths import number_in
 from adapters_http.console.pictures import picture_of
@@ -54,8 +55,9 @@ async def show(request: Request) -> Response:
     failed = _failed_step(run)
     rows = picture.by_name if picture else {}
     details = await step_details(request, whole, rows, failed)
-    view = details.view if details else None
     secrets = secret_values(run)
+    before, narrowed = await _earlier(request, run), request.query("log") != "all"
+    history = await _history(request, run)
     return page(
         request,
         "execution.html",
@@ -73,12 +75,14 @@ async def show(request: Request) -> Response:
         artifacts=whole.artifacts,
         inputs=_pieces(inputs_of(run, secrets)),
         details=details,
-        named="name" in request.params,
-        log=await log_of(request, run.id, details.key if details else None, view and view.error),
-        history=await _history(request, run),
+        log=await log_of(request, whole, details.key if details and narrowed else None),
+        history=entries(history, outermost(whole.definition)),
+        newest=history[-1].number if history else 0,
+        oldest=history[0].number if history else 0,
         result=await _result(request, run),
         failed=failed,
-        before=await _earlier(request, run),
+        before=run.redrive_of or (before.id if before else None),
+        last_good=before if before and failed and before.status in _GOOD else None,
         base_url=request.base_url,
         started_before=request.query("started") == "before",
     )
@@ -90,17 +94,24 @@ def _failed_step(run: Execution) -> str | None:
     return run.status_reason.step_name if failed and run.status_reason else None
 
 
-async def _earlier(request: Request, run: Execution) -> str | None:
+_GOOD = (ExecutionStatus.COMPLETED,)
+
+
+async def _earlier(request: Request, run: Execution) -> Execution | None:
     """
-    The execution to compare with: the execution that *run* redrives, or else the previous execution
-    of the workflow.
+    The execution of the workflow before *run*, to compare with: of a failed one, the last one that
+    completed, if there is one.
     """
-    if run.redrive_of is not None:
-        return run.redrive_of
-    where = ExecutionFilter(workflow_id=run.workflow_id, until=run.accepted_at)
-    newest = PageRequest(size=1, after=NEWEST)
-    found = await list_executions(request.services, request.who, newest, where)
-    return next((one.id for one in found.rows), None)
+    good = _GOOD if run.status is ExecutionStatus.FAILED else ()
+    for statuses in dict.fromkeys((good, ())):
+        where = ExecutionFilter(
+            workflow_id=run.workflow_id, until=run.accepted_at, statuses=statuses
+        )
+        newest = PageRequest(size=1, after=NEWEST)
+        found = await list_executions(request.services, request.who, newest, where)
+        if found.rows:
+            return found.rows[0]
+    return None
 
 
 async def _result(request: Request, run: Execution) -> DisplayedValue | None:

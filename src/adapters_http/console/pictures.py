@@ -124,8 +124,10 @@ class Picture:
 
     @property
     def ticks(self) -> Sequence[tuple[float, str]]:
-        """The marks of the axis, each with the time since the beginning: `+1 min 3 s`."""
-        return [(place, f"+{took(length)}") for place, length in ticks(self.axis)]
+        """The marks of the axis, each with the time since the beginning: `0`, `+1 min 30 s`."""
+        return [
+            (place, f"+{took(length)}" if length else "0") for place, length in ticks(self.axis)
+        ]
 
     def went(self, edge: Edge) -> bool:
         """

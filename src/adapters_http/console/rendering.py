@@ -52,6 +52,7 @@ from adapters_http.console.words import (
     APPROVALS,
     DENIALS,
     MARKS,
+    PARTS,
     SCOPES,
     SOURCES,
     STATUSES,
@@ -62,6 +63,7 @@ from adapters_http.request import Request
 from wfcore.model.access import Scope
 from wfcore.model.page import NEWEST, PageRequest
 from wfcore.rules.approval.question import title
+from wfcore.rules.explain.source_lines import cause_of
 from wfcore.rules.phrase import translated
 from wfcore.rules.triggers.trigger import SAYS
 from wfcore.rules.visible import shown
@@ -249,10 +251,10 @@ def _templates() -> Environment:
         avatar=avatar,
         by=by,
     )
-    made.globals.update(TYPES=TYPES, SCOPES=SCOPES, ACCOUNTS=ACCOUNTS, DENIALS=DENIALS)
+    made.globals.update(PARTS=PARTS, TYPES=TYPES, SCOPES=SCOPES, ACCOUNTS=ACCOUNTS, DENIALS=DENIALS)
     made.filters.update(utc=utc, took=took, since=since, short=short, number=number, usd=usd)
     made.filters.update(columns=columns, cell=cell, person=person, size=size, amount=amount)
-    made.filters["kept"] = _Kept
+    made.filters.update(kept=_Kept, cause=cause_of)
     made.filters.update(title=title, question=question_html)
     made.tests["date"] = is_date
     made.install_gettext_callables(_, ngettext, newstyle=True)  # type: ignore[attr-defined]

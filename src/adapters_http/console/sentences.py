@@ -2,8 +2,8 @@
 Explanations as sentences of a page, with links instead of ids and local times. XP-1.
 
 The sentences are phrases of the core, with template and facts, shown in the reader's language. The
-id of an approval or an execution is a link, an instant is a time in the reader's zone. Errors are
-shown as recorded.
+id of an approval or an execution is a link, an instant is a time in the reader's zone. Of an error
+the line with the cause is shown.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -15,6 +15,7 @@ from adapters_http.console.language import _
 from adapters_http.console.words import SOURCES, STATUSES
 from adapters_http.request import Request
 from wfcore.model.explanation import Line, Why
+from wfcore.rules.explain.source_lines import brief
 from wfcore.rules.phrase import INSTANTS, Phrase, instant_text
 from wfcore.time import EpochMs
 from wfcore.usecases.executions.browsing import ExecutionDetail
@@ -94,9 +95,9 @@ def _pieces(base: str, here: str, line: Line) -> Iterator[Piece]:
 
 
 def _phrase_pieces(text: str, step: str | None, links: Links, steps: str) -> Iterator[Piece]:
-    """A phrase in the reader's language. A plain text, such as an error, is shown as recorded."""
+    """A phrase in the reader's language. Of a plain text, an error, the line with its cause."""
     if not isinstance(text, Phrase):
-        before, quoted, after = text.partition(f"'{step}'")
+        before, quoted, after = brief(text).partition(f"'{step}'")
         yield Piece(before)
         if quoted and step:
             yield Piece(step, steps + step)

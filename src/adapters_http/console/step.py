@@ -16,9 +16,12 @@ from adapters_http.downloads import output_response
 from adapters_http.request import Request
 from wfcore.errors import NotFound
 from wfcore.model.execution import Artifact, Execution, StepResult
+from wfcore.model.workflow import CodeStep
 from wfcore.rules.execution.given_files import FilesUnavailable
 from wfcore.rules.execution.scope import name_of, prefix_of, scope
-from wfcore.rules.explain.progress import ProgressRow, key_of, rounds_of
+from wfcore.rules.explain.progress import Attempt, ProgressRow, attempts_of, key_of, rounds_of
+from wfcore.rules.explain.source_lines import SourceLine, failed_lines
+from wfcore.rules.explain.timeline import earlier_attempts
 from wfcore.rules.masking import mask, secret_values
 from wfcore.usecases.executions.browsing import ExecutionDetail
 from wfcore.usecases.executions.executions import read_execution, read_logs
@@ -62,7 +65,9 @@ class StepDetails:
     The details of a step on its page.
 
     `key`: the key of the step's result; None: the step is in a loop, and no round was chosen.
-    `view`: the view of the API. `saw`: the names of the steps whose results the step could use.
+    `view`: the view of the API. `part`: the part of the details that is shown, one of `parts`.
+    `source`: the lines of code around the line that failed. `attempts`: the attempts, the first one
+    first. `saw`: the names of the steps whose results the step could use.
     `given`: the files of earlier steps that the step reads; `more_given`: the number of the others.
     `item`: the item of the step's round.
     """
@@ -71,6 +76,10 @@ class StepDetails:
     key: str | None
     path: str
     view: Any = None
+    part: str = ""
+    parts: Sequence[str] = ()
+    source: Sequence[SourceLine] = ()
+    attempts: Sequence[Attempt] = ()
     output: DisplayedValue | None = None
     saw: Sequence[str] = ()
     given: Sequence[GivenArtifact] = ()
@@ -84,10 +93,12 @@ async def step_details(
     request: Request, whole: ExecutionDetail, rows: Mapping[str, ProgressRow], failed: str | None
 ) -> StepDetails | None:
     """
-    The details of the step that the address names, otherwise of the step that *failed*; None
-    without either. Raises `NotFound` for an address without such a step.
+    The details of the step that the address names (`?step=`), otherwise of the step that *failed*;
+    None without either. Raises `NotFound` for an address without such a step.
     """
-    wanted = request.params.get("name") or (failed if failed and name_of(failed) in rows else None)
+    wanted = request.params.get("name") or request.query("step") or failed
+    if wanted == failed and failed and name_of(failed) not in rows:
+        return None
     if wanted is None:
         return None
     row = rows.get(name_of(wanted))
@@ -140,18 +151,36 @@ async def _one(request: Request, whole: ExecutionDetail, row: ProgressRow, key: 
             raise NotFound("Step")
         return StepDetails(row, key, path, saw=())
     view = step_view(run, key)
+    parts = ("error", *PARTS) if view.error else PARTS
+    part = request.query("show")
     given = await _given(request, whole, key)
     return StepDetails(
         row,
         key,
         path,
         view,
+        part if part and part in parts else parts[0],
+        parts,
+        _source(row, view.error),
+        list(attempts_of(key, run.step_results[key], earlier_attempts(whole.retried))),
         display(view.output) if view.output is not None else None,
         _saw(whole, key),
         given[:MOST_GIVEN],
         max(0, len(given) - MOST_GIVEN),
         _item(run, key) if whole.definition else None,
     )
+
+
+PARTS = ("output", "inputs", "attempts")
+"""The parts of the details, after the error if there is one: `?show=`."""
+
+
+def _source(row: ProgressRow, error: str | None) -> Sequence[SourceLine]:
+    """The lines of code around the line that failed, if *error* names it."""
+    step = row.step
+    if error is None or not isinstance(step, CodeStep):
+        return ()
+    return failed_lines(step.language, step.source, error)
 
 
 async def _given(request: Request, whole: ExecutionDetail, key: str) -> Sequence[GivenArtifact]:

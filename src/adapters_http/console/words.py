@@ -37,6 +37,15 @@ MARKS = {
     "REJECTED": "✕",
 }
 """The signs for statuses, which show the same as the colours."""
+PARTS = TranslatedTexts(
+    {
+        "error": N_("Error"),
+        "output": N_("Output"),
+        "inputs": N_("Inputs seen"),
+        "attempts": N_("Attempts"),
+    }
+)
+"""The parts of a step's details on the page of an execution."""
 SOURCES = TranslatedTexts(
     {
         "open_api": N_("API"),

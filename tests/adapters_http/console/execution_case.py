@@ -32,6 +32,14 @@ TOOK = {
     "fraud_model": 56,
     "sanctions_list": 133,
     "bank_limit": 60,
+    "payroll_sums": 500,
+    "shop_orders": 300,
+    "crm_deals": 100,
+    "stripe_payouts": 300,
+    "bank_csv": 2_900,
+    "datev_export": 2_200,
+    "merge": 40,
+    "reconcile": 2_700,
 }
 
 

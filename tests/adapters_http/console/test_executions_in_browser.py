@@ -89,7 +89,7 @@ def test_what_comes_after_a_failure_is_shown(site: Site, signed_in: Page, access
     expect(signed_in.locator(".explain")).to_contain_text("It will fail after")
     boxes = signed_in.locator("svg.flow a")
     heights = {
-        name: signed_in.locator(f"svg.flow a[href$='/{name}'] rect").bounding_box()["y"]  # type: ignore[index]
+        name: signed_in.locator(f"svg.flow a[href$='={name}'] rect").bounding_box()["y"]  # type: ignore[index]
         for name in ("pay", "undo", "tell")
     }
     word = signed_in.locator("svg.flow text.label", has_text="onFailure").bounding_box()
@@ -150,10 +150,11 @@ def test_focus_stays_where_a_list_moves_on(site: Site, signed_in: Page):
     runs = Runs(site, loop, code("last"))
     id = runs.play(runs.start(), stay=("each.40.one",))
     signed_in.goto(runs.url(id))
-    link = signed_in.locator(".history li > a").first
+    signed_in.locator(".history summary").first.click()
+    link = signed_in.locator(".history details li > a").first
     link.focus()
     number = link.locator("..").get_attribute("value")
-    first = signed_in.locator(".history li").last
+    first = signed_in.locator(".history details li").last
     before = first.get_attribute("value")
     signed_in.evaluate("window.kept = document.activeElement")
     runs.finish(id, "each.40.one")

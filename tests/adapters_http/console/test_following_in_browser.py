@@ -107,3 +107,37 @@ def test_a_session_that_ended_is_said(site: Site, signed_in: Page):
         expect(page.get_by_text(re.compile(said))).to_be_visible()
         page.unroute("**/live?*")
         enter(site, page)
+
+
+NOTICES = """
+    window.shown = [];
+    window.asks = 0;
+    window.Notification = class {
+        static permission = "default";
+        static async requestPermission() {
+            asks += this.permission === "default";
+            return (this.permission = "granted");
+        }
+        constructor(title, { body }) { shown.push(`${title}: ${body}`); }
+    };
+"""
+
+
+def test_the_browser_tells_of_new_approvals(site: Site, signed_in: Page):
+    """
+    A hidden inbox shows a notice of each approval that is new, once; the permission is asked for by
+    a press only.
+    """
+    page, _old = signed_in, Case(site, 0)
+    page.add_init_script(NOTICES)
+    page.goto(f"{site.url}/inbox")
+    assert page.evaluate("asks") == 0
+    page.get_by_role("button", name="Tell me here").click()
+    expect(page.get_by_role("button", name="Tell me here")).to_be_hidden()
+    page.evaluate(HIDE, True)
+    Case(site, 2)
+    until_true(page, "shown.length > 0")
+    Case(site, 1)
+    until_true(page, "shown.length > 1")
+    assert page.evaluate("[shown.length, asks]") == [2, 1]
+    assert all(one.startswith("1 new in your inbox: ") for one in page.evaluate("shown"))

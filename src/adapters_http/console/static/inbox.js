@@ -1,4 +1,4 @@
-// The inbox: which approvals have a draft on this device, and which are soon over.
+// The inbox: which approvals have a draft on this device, which are soon over, and notices of the browser.
 
 import { local } from "./app.js";
 
@@ -13,3 +13,4 @@ function soon() {
 soon();
 // rows are renewed in between
 setInterval(soon, 999);
+if (window.Notification) import("./tell.js");

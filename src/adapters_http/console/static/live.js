@@ -31,13 +31,6 @@ function morph(old, now) {
   while (at) drop(at);
 }
 
-document.addEventListener("click", (event) => {
-  if (event.target.matches(".zoom :checked")) document.querySelector(".now")?.scrollIntoView({ block: "nearest", inline: "center" });
-  const copied = document.getElementById(event.target.dataset?.copy);
-  // a page that came by plain http has no clipboard
-  if (copied) navigator.clipboard?.writeText(copied.textContent) ?? (getSelection().selectAllChildren(copied), document.execCommand("copy"));
-});
-
 const place = document.getElementById("live");
 const says = document.getElementById("says");
 const top = (one) => one.getBoundingClientRect().top;
@@ -73,6 +66,19 @@ async function renew() {
   morph(place, now.getElementById("live"));
   refreshTimes();
   if (seen?.isConnected) scrollBy(0, top(seen) - stood);
+  if (document.querySelector(".newest:checked")) document.querySelector(".lines").scrollTop = 1e9;
 }
+
+// a part of this page that was chosen: it changes in place
+document.addEventListener("click", (event) => {
+  const link = event.target.closest("#live a[href*='?']");
+  const url = link && new URL(link.getAttribute("href"), location);
+  const here = url?.pathname === location.pathname && !(event.ctrlKey || event.metaKey || event.shiftKey);
+  if (here) event.preventDefault();
+  import("./run.js").then(({ act }) => act(event.target, here && url, renew));
+});
+onpopstate = () => renew();
+const now = document.querySelector(".flow .now");
+if (now) now.closest(".scroll").scrollLeft = now.getBoundingClientRect().left - innerWidth / 2;
 
 if (place.dataset.live) follow(place.dataset.live, place.dataset.after, renew, tell);

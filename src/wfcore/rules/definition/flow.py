@@ -52,7 +52,7 @@ class Lengths:
 
 
 DOWN = Lengths(BOX_HEIGHT, BOX_WIDTH, gap=26, beside=26, fork=28, title=28, pad=PAD)
-ACROSS = Lengths(152, 40, gap=30, beside=8, fork=84, title=0, pad=20)
+ACROSS = Lengths(172, 40, gap=30, beside=8, fork=84, title=0, pad=20)
 
 
 @frozen

@@ -28,12 +28,30 @@ The states that count most: the first of these that occurs in any round is the s
 
 
 @frozen
+class Attempt:
+    """
+    One attempt of a step; its waiting for the next attempt does not count. `until` None: it runs,
+    or waits.
+    """
+
+    since: EpochMs
+    until: EpochMs | None
+    status: StepStatus
+    error: str | None = None
+
+
+@frozen
 class Bar:
-    """The place of an attempt on the axis: from `x`, `width` wide."""
+    """An attempt, and its place on the axis: from `x`, `width` wide."""
 
     x: float
     width: float
-    status: StepStatus
+    attempt: Attempt
+
+    @property
+    def status(self) -> StepStatus:
+        """The status of the attempt."""
+        return self.attempt.status
 
 
 @frozen
@@ -135,27 +153,33 @@ def running_loop(run: Execution) -> tuple[int, int] | None:
 
 @frozen
 class _Bars:
-    """The bars of each result: one for each attempt, or a single one if not all are known."""
+    """The bars of each result, one for each attempt."""
 
     axis: Axis
     now: EpochMs
     earlier: Attempts
 
     def of(self, key: str, result: StepResult) -> Iterator[Bar]:
-        waits, last = result.retry_at is not None, result.attempt_at or result.started_at
-        before = [
-            one for one in self.earlier.get(key, ())
-            if one.since >= result.started_at and (one.since < last or waits)
-        ]  # fmt: skip
-        if len(before) != result.tries - (not waits):
-            before, waits, last = [], False, result.started_at
-        yield from (self._bar(one.since, one.until, one.status) for one in before)
-        if not waits:
-            yield self._bar(last, result.completed_at, result.status)
+        for one in attempts_of(key, result, self.earlier):
+            x = self.axis.place(one.since)
+            yield Bar(x, self.axis.place(one.until or self.now) - x, one)
 
-    def _bar(self, since: EpochMs, until: EpochMs | None, status: StepStatus) -> Bar:
-        x = self.axis.place(since)
-        return Bar(x, self.axis.place(until or self.now) - x, status)
+
+def attempts_of(key: str, result: StepResult, earlier: Attempts) -> Iterator[Attempt]:
+    """
+    The attempts of the step with *key*, the first one first; a single one over the whole time if
+    *earlier* has not all of them.
+    """
+    waits, last = result.retry_at is not None, result.attempt_at or result.started_at
+    before = [
+        one for one in earlier.get(key, ())
+        if one.since >= result.started_at and (one.since < last or waits)
+    ]  # fmt: skip
+    if len(before) != result.tries - (not waits):
+        before, waits, last = [], False, result.started_at
+    yield from (Attempt(one.since, one.until, one.status, one.error) for one in before)
+    if not waits:
+        yield Attempt(last, result.completed_at, result.status, result.error)
 
 
 def rounds_of(key: str) -> tuple[int, ...]:

@@ -8,6 +8,7 @@ the wait was: a step of 84 ms stays visible beside an approval of two days.
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import pairwise
 
 from attrs import frozen
 
@@ -23,7 +24,7 @@ from wfcore.model.workflow import (
     SwitchStep,
 )
 from wfcore.rules.execution.scope import name_of
-from wfcore.time import SECOND, DurationMs, EpochMs
+from wfcore.time import DAY, HOUR, MINUTE, SECOND, DurationMs, EpochMs
 
 LONG, LEAST = 0.2, 10 * SECOND
 """
@@ -64,27 +65,51 @@ class Axis:
         return before[1]
 
 
-TICKS = 5
+MOST_TICKS = 6
+"""The most marks on an axis, the beginning included."""
+_APART = 0.13
+"""The least distance between two marks, in parts of the axis, so that their texts do not touch."""
+_STEPS = (
+    *(factor * power for power in (1, 10, 100) for factor in (1, 2, 5)),
+    *(seconds * SECOND for seconds in (1, 2, 5, 10, 15, 30)),
+    *(minutes * MINUTE for minutes in (1, 2, 5, 10, 15, 30)),
+    *(hours * HOUR for hours in (1, 2, 3, 6, 12)),
+)
+"""The round lengths between two marks, in ms; beyond the last, whole days."""
 
 
 def ticks(axis: Axis) -> tuple[tuple[float, DurationMs], ...]:
     """
-    Marks at even places of *axis*, each with the time since the beginning; only the beginning and
-    the end if waiting is cut out, because time does not run evenly then.
+    Marks of *axis* at round times since the beginning, each with its place and that time: the
+    beginning first, at most `MOST_TICKS`. Within a cut, and too near to the mark before, there is
+    no mark.
     """
-    begin = axis.points[0][0]
-    places = [0.0, 1.0] if axis.cuts else [number / (TICKS - 1) for number in range(TICKS)]
-    length = axis.points[-1][0] - begin
-    return tuple((place, DurationMs(round(length * place))) for place in places)
+    begin, worked = axis.points[0][0], axis.points[-1][0] - axis.points[0][0]
+    worked -= sum(cut.length for cut in axis.cuts)
+    enough = (step for step in _STEPS if step * (MOST_TICKS - 1) >= worked)
+    step = next(enough, -(-worked // (DAY * (MOST_TICKS - 1))) * DAY)
+    found = [(0.0, DurationMs(0))]
+    for since, until in pairwise(axis.points):
+        if any(cut.x == since[1] for cut in axis.cuts):
+            continue
+        first = -(-(since[0] - begin) // step) * step
+        for length in range(first, until[0] - begin + 1, step):
+            place = axis.place(EpochMs(begin + length))
+            if place - found[-1][0] >= _APART:
+                found.append((place, DurationMs(length)))
+    return tuple(found[:MOST_TICKS])
 
 
 @frozen
 class EarlierAttempt:
-    """An attempt of a step before the step's last attempt: it failed, or its worker died."""
+    """
+    An attempt of a step before the step's last attempt: it failed with `error`, or its worker died.
+    """
 
     since: EpochMs
     until: EpochMs
     status: StepStatus
+    error: str | None = None
 
 
 def earlier_attempts(events: Iterable[Event]) -> Mapping[str, Sequence[EarlierAttempt]]:
@@ -99,7 +124,9 @@ def earlier_attempts(events: Iterable[Event]) -> Mapping[str, Sequence[EarlierAt
             case EventKind.STEP_STARTED:
                 begun[key] = event.at
             case EventKind.STEP_RETRYING if key in begun:
-                found[key].append(EarlierAttempt(begun.pop(key), event.at, StepStatus.FAILED))
+                since, why = begun.pop(key), event.data.get("error")
+                error = why if isinstance(why, str) else None
+                found[key].append(EarlierAttempt(since, event.at, StepStatus.FAILED, error))
             case EventKind.EXECUTION_INTERRUPTED:
                 for one, since in begun.items():
                     found[one].append(EarlierAttempt(since, event.at, StepStatus.INTERRUPTED))

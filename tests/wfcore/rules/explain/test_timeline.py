@@ -7,8 +7,8 @@ from wfcore.model.execution import Awaits, StepStatus, Unread, leaving_out
 from wfcore.model.review import ApprovalStep
 from wfcore.model.workflow import DelayStep, LoopStep
 from wfcore.rules.explain.differences import Difference, changed, step_differences
-from wfcore.rules.explain.progress import Bar, rows, running_loop
-from wfcore.rules.explain.timeline import Axis, Cut, axis, earlier_attempts
+from wfcore.rules.explain.progress import ProgressRow, rows, running_loop
+from wfcore.rules.explain.timeline import Axis, Cut, axis, earlier_attempts, ticks
 from wfcore.testing import builders as make
 from wfcore.testing.builders import NOW
 from wfcore.time import EpochMs
@@ -138,13 +138,17 @@ def test_a_row_tells_how_far_a_step_is() -> None:
     found = run(end=1_000, step_results=results)
     first, each, work = rows(found, definition, plain(1_000), at(1_000), {})
     assert (first.kind, first.took, first.depth, first.loops) == ("python", 500, 0, ())
-    assert first.bars == (Bar(0.0, 0.5, S.COMPLETED),)
+    assert places(first) == [(0.0, 0.5, S.COMPLETED)]
     assert (each.kind, each.status, each.bars, each.took) == ("loop", None, (), None)
     assert (work.depth, work.loops, work.status, work.took) == (1, ("each",), S.FAILED, None)
     assert [key for key, _ in work.results] == ["each.1.work", "each.2.work", "each.10.work"]
     assert work.counts == {S.FAILED: 2, S.RUNNING: 1}
-    failed, running = Bar(0.5, 0.25, S.FAILED), Bar(0.5, 0.5, S.RUNNING)
-    assert work.bars == (failed, running, Bar(0.5, 0.5, S.FAILED))
+    failed, running = (0.5, 0.25, S.FAILED), (0.5, 0.5, S.RUNNING)
+    assert places(work) == [failed, running, (0.5, 0.5, S.FAILED)]
+
+
+def places(row: ProgressRow) -> list[tuple[float, float, S]]:
+    return [(one.x, one.width, one.status) for one in row.bars]
 
 
 def bars_of(result, *events: tuple[E, int]) -> list[tuple[int, int, S]]:
@@ -257,3 +261,26 @@ def test_a_running_loop_says_how_many_rounds_have_begun() -> None:
     ended = make.execution(step_results={"each": ran(0, 9, rounds=500)})
     assert rows(ended, definition, plain(9), at(9), {})[0].rounds is None
     assert running_loop(ended) is None
+
+
+@pytest.mark.parametrize(
+    ("length", "times"),
+    [
+        (471, [0, 100, 200, 300, 400]),
+        (134_000, [0, 30_000, 60_000, 90_000, 120_000]),
+        (7 * 86_400_000, [0, 172_800_000, 345_600_000, 518_400_000]),
+        (1, [0, 1]),
+    ],
+)
+def test_marks_stand_at_round_times(length, times) -> None:
+    """An axis has at most six marks, each at a round time since the beginning. XP-3."""
+    assert [time for _, time in ticks(plain(length))] == times
+
+
+def test_no_mark_stands_within_a_cut() -> None:
+    """Beside a wait that is cut out, marks say the time that has really passed. XP-3."""
+    cut = Cut(0.47, 0.06, 7_200_000)
+    points = ((0, 0.0), (10_000, 0.47), (7_210_000, 0.53), (7_220_000, 1.0))
+    found = ticks(Axis(points, (cut,)))
+    assert [time for _, time in found] == [0, 5_000, 10_000, 7_215_000, 7_220_000]
+    assert [round(place, 3) for place, _ in found] == [0, 0.235, 0.47, 0.765, 1]
