@@ -94,8 +94,10 @@ def finder(site: Site, page: Page) -> None:
     enter(site, page)
     page.goto(f"{site.url}/overview")
     page.keyboard.press("Control+k")
+    dialog = page.get_by_role("dialog", name="Search or do")
+    dialog.get_by_role("link", name="Inbox").wait_for()
     page.keyboard.type("in")
-    page.get_by_role("link", name="Invoices", exact=True).wait_for()
+    dialog.get_by_role("link", name="Invoices", exact=True).wait_for()
 
 
 def empty(site: Site, page: Page) -> None:

@@ -23,6 +23,7 @@ from .approval_case import Case, both
 from .conftest import Site
 from .execution_case import FAILED, Runs
 from .test_executions import Reader, text_of
+from .test_targets import addresses
 
 
 def _places(html: str) -> list[str]:
@@ -147,3 +148,25 @@ def test_every_event_has_a_sentence():
     assert found[EventKind.STEP_STARTED] == ("start", "", " began")
     assert found[EventKind.EXECUTION_INTERRUPTED][2] is None
     assert said(EventKind.APPROVAL_REJECTED, None)[1] == "Nobody in time rejected "
+
+
+def test_an_approver_sees_the_approval_and_nothing_else(site: Site):
+    """
+    Every page that an owner or an operator has, for an account that only decides: 404, or not a
+    word of what belongs to others. AC-4, AC-7.
+    """
+    Case(site, 1, **both())
+    paths, bob = addresses(site), Reader(site, "bob")
+    for path in paths:
+        answer = bob.get(path)
+        if re.search(
+            r"/(workflows|executions|keys|webhooks|people|schedules|group)/\w+_?\w*", path
+        ):
+            own = path.startswith(("/workflows/new", "/operate/webhooks/new"))
+            assert answer.status_code in ((200, 404) if own else (403, 404)), (path, answer)
+        shown = text_of(answer)
+        for word in ("BANK_TOKEN", "Timed", "Stateful", "tax@example.com", "finance"):
+            assert word not in shown, (path, word)
+    assert "BANK_TOKEN" in text_of(Reader(site).get("/operate/secrets")), "the owner sees it"
+    server = ("people", "groups", "notices", "health")
+    assert {bob.get(f"/operate/{one}").status_code for one in server} == {404}
