@@ -253,6 +253,21 @@ async def test_half_a_character_is_refused() -> None:
         await wfcore.decide_approval(services, ann, asked)
 
 
+def test_a_rule_refuses_what_cannot_be_meant() -> None:
+    """No plan, a text in the place of bytes, and seconds in the place of milliseconds."""
+    given: Any = None
+    with pytest.raises(TypeError, match=r"windows: plan must be of type Tier, not NoneType"):
+        wfcore.windows(given, wfcore.EpochMs(0))
+    given = "x"
+    with pytest.raises(TypeError, match=r"sign: body must be of type bytes, not str"):
+        wfcore.sign("s", given)
+    for seconds in (10**9, 1_700_000_000, 10**10 - 1):
+        with pytest.raises(wfcore.InvalidInput, match="now: is a time in seconds"):
+            wfcore.windows(wfcore.accounts.Tier.PRO, wfcore.EpochMs(seconds))
+    for meant in (0, 10**9 - 1, 10**10):
+        assert wfcore.windows(wfcore.accounts.Tier.PRO, wfcore.EpochMs(meant))
+
+
 def test_positional_arguments_and_missing_parts_are_named() -> None:
     """Parts are named; one that is None is no part."""
     given: Any = "x"

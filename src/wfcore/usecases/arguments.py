@@ -18,6 +18,7 @@ from attrs import fields, has
 from wfcore.errors import InvalidInput
 from wfcore.model.json import Json, JsonObject
 from wfcore.rules.visible import NO_HALVES, is_text
+from wfcore.time import EpochMs
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -27,6 +28,8 @@ _MADE = {
 }
 _AWAIT = "; it was not awaited"
 _ANY_SIZE = 2**63
+_SECONDS = (10**9, 10**10)
+"""Times in seconds, of the years 2001 to 2286. As milliseconds they are in early 1970."""
 _JSON = Mapping[str, object]
 """The annotation of JSON that a program hands over, whose values nobody has checked yet."""
 
@@ -58,8 +61,9 @@ def checked(function: Callable[P, R]) -> Callable[P, R]:
 
 def _check(what: str, value: Any, annotation: Any) -> None:
     """
-    Raises `TypeError` unless *value* and the fields of a record of wfcore fit their annotations.
-    *what*: the name of the argument in the message.
+    Raises `TypeError` unless *value* and the fields of a record of wfcore fit their annotations,
+    and `InvalidInput` for a text or a time that cannot be meant. *what*: the name of the argument
+    in the message.
     """
     if not _fits(value, annotation):
         shown = _shown(annotation)
@@ -68,6 +72,9 @@ def _check(what: str, value: Any, annotation: Any) -> None:
         raise TypeError(f"{what} must be of type {shown}, not {_kind(value)}{cure}")
     if isinstance(value, str) and not is_text(value):
         raise InvalidInput(what, NO_HALVES)
+    is_time = EpochMs in (annotation, *get_args(annotation)) and isinstance(value, int)
+    if is_time and _SECONDS[0] <= value < _SECONDS[1]:
+        raise InvalidInput(what, "is a time in seconds; multiply it by 1000")
     kind: Any = type(value)
     for name, wanted in _plain_fields(kind).items():
         part = getattr(value, name)
