@@ -46,7 +46,7 @@ from adapters_http.console.paths import path_here
 from adapters_http.console.pictures import KINDS, path_of
 from adapters_http.console.places import places_for
 from adapters_http.console.static_files import files, script_words
-from adapters_http.console.values import columns
+from adapters_http.console.values import columns, padding
 from adapters_http.console.words import (
     ACCOUNTS,
     APPROVALS,
@@ -253,7 +253,9 @@ def _templates() -> Environment:
     )
     made.globals.update(PARTS=PARTS, TYPES=TYPES, SCOPES=SCOPES, ACCOUNTS=ACCOUNTS, DENIALS=DENIALS)
     made.filters.update(utc=utc, took=took, since=since, short=short, number=number, usd=usd)
-    made.filters.update(columns=columns, cell=cell, person=person, size=size, amount=amount)
+    made.filters.update(
+        padding=padding, columns=columns, cell=cell, person=person, size=size, amount=amount
+    )
     made.filters.update(kept=_Kept, cause=cause_of)
     made.filters.update(title=title, question=question_html)
     made.tests["date"] = is_date

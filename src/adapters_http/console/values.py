@@ -3,12 +3,14 @@ Values of any size as a page shows them: the beginning of a value as text, and a
 tree.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from itertools import islice
 from json import dumps
 
 from attrs import frozen
 
+from adapters_http.console.formats import cell
+from adapters_http.console.language import has_comma
 from wfcore.model.json import Json
 from wfcore.wire.converter import plain
 
@@ -62,6 +64,24 @@ def columns(value: Json) -> list[str] | None:
             return None
         found.update(dict.fromkeys(row))
     return list(found) if 0 < len(found) <= _MOST_COLUMNS else None
+
+
+def padding(rows: Sequence[Mapping[str, Json]], name: str) -> Sequence[str]:
+    """
+    For each row what follows the number in column *name*, unseen, so that all numbers of the column
+    are aligned at the decimal sign: `1.5` above `12.25` gets `0`, and `3` gets `.00`.
+    """
+    sign = "," if has_comma() else "."
+    shown = [cell(row[name]) if _is_number(row.get(name)) else None for row in rows]
+    parts = [None if text is None else len(text.partition(sign)[2]) for text in shown]
+    most = max((part for part in parts if part is not None), default=0)
+    return [
+        "" if part is None else sign * (most > part == 0) + "0" * (most - part) for part in parts
+    ]
+
+
+def _is_number(value: Json) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
 
 
 _NESTED = (Mapping, list, tuple)

@@ -5,6 +5,7 @@ from collections.abc import Callable
 
 from playwright.sync_api import Browser, Page, expect
 
+from adapters_http.console.values import padding
 from tests.support.http_world import code
 from wfcore.model.workflow import LoopStep
 from wfcore.ports.runtime import StepEnd
@@ -145,3 +146,12 @@ def test_rounds_of_a_loop_stay_in_place(site: Site, signed_in: Page):
     id = runs.play(runs.start(), stay=("each.1.one",))
     signed_in.goto(runs.url(id) + "?step=each.1.one&show=inputs")
     expect(signed_in.locator("#step pre")).to_have_text("fr")
+
+
+def test_figures_are_aligned_at_the_point(site: Site):
+    """Unseen digits follow the shorter numbers of a column; other columns have none."""
+    page = Reader(site).get(f"/executions/{month_end(site)}?step=merge").text
+    cells = re.findall(r'<td class="num"(?: data-pad="([^"]+)")?>([^<]+)', page)
+    assert cells == [("", "3120"), ("0", "48211.5"), ("", "1098"), ("", "-917.25")]
+    rows = [{"n": 3}, {"n": 1.25}, {"n": "x"}, {"m": 1}, {"n": True}]
+    assert padding(rows, "n") == [".00", "", "", "", ""]
