@@ -29,6 +29,7 @@ from tests.adapters_http.console.execution_case import (
     give_calendar,
     in_every_state,
 )
+from tests.adapters_http.console.month_end import month_end
 from tests.adapters_http.console.test_editing import WRITTEN, applied
 from tests.adapters_http.console.test_first_visit import CONFIG
 from tests.support.http_world import code
@@ -234,6 +235,12 @@ def handled(site: Site, page: Page) -> None:
     )
 
 
+def month_end_close(site: Site, page: Page) -> None:
+    """A failed execution with six branches, two attempts and a log."""
+    enter(site, page)
+    page.goto(f"{site.url}/executions/{month_end(site)}")
+
+
 def redrive(site: Site, page: Page) -> None:
     enter(site, page)
     ids = _states(Runs(site))
@@ -368,6 +375,7 @@ SCENES: tuple[Scene, ...] = (
         edit,
         executions,
         handled,
+        month_end_close,
         redrive,
         repair,
         state,
