@@ -65,9 +65,9 @@ class Axis:
         return before[1]
 
 
-MOST_TICKS = 6
+MOST_TICKS = 5
 """The most marks on an axis, the beginning included."""
-_APART = 0.13
+_APART = 0.22
 """The least distance between two marks, in parts of the axis, so that their texts do not touch."""
 _STEPS = (
     *(factor * power for power in (1, 10, 100) for factor in (1, 2, 5)),
