@@ -1,16 +1,18 @@
 """The page of one redrive: its plan, other inputs, and what is refused."""
 
 import re
+from collections.abc import Callable
 
 import httpx
 import pytest
+from playwright.sync_api import Page, expect
 
 from tests.support.http_world import code
 from wfcore.model.workflow import Variable, VariableType
 from wfcore.ports.runtime import StepEnd
 
 from .conftest import Site
-from .execution_case import FAILED, Runs
+from .execution_case import FAILED, VARIABLES_OF_A_FORM, Runs
 from .test_executions import Reader, text_of
 
 
@@ -115,6 +117,20 @@ def test_the_newest_version_asks_for_its_new_inputs(site: Site):
     planned = reader.post(path, newest="1", **{"inputs.city": "Oslo"})
     made = reader.post(path, newest="1", digest=digest_in(planned), **{"inputs.city": "Oslo"})
     assert made.status_code == 303
+
+
+def test_everybody_reads_the_form_and_its_plan(
+    site: Site, signed_in: Page, accessible: Callable[[Page], None]
+):
+    """With inputs, and a secret that must be typed again. B3."""
+    runs = Runs(site, code("only"), variables=VARIABLES_OF_A_FORM)
+    id = runs.play(runs.start(), {"only": StepEnd(error="no")})
+    signed_in.goto(f"{runs.url(id)}/redrive")
+    signed_in.get_by_text("Other inputs…").click()
+    signed_in.locator('[name="inputs.token"]').fill("another")
+    signed_in.get_by_role("button", name="Show the plan").click()
+    expect(signed_in.get_by_text("must be typed again")).to_be_visible()
+    accessible(signed_in)
 
 
 def digest_in(page: httpx.Response) -> str:
