@@ -135,7 +135,7 @@ def test_starting_redriving_and_operating_without_scripts(browser: Browser, site
     page.get_by_role("button", name="Start", exact=True).click()
     expect(page).to_have_url(re.compile("/executions/exec_"))
     page.goto(runs.url(failed))
-    page.get_by_role("link", name="Redrive…").click()
+    page.get_by_role("link", name="Redrive").first.click()
     page.get_by_text("Other inputs…").click()
     page.locator('[name="inputs.rows"]').fill("5")
     page.get_by_role("button", name="Show the plan").click()
