@@ -1,4 +1,4 @@
-"""The way of a newcomer, from a folder that `up` has set up."""
+"""The ways of a newcomer and of an author, each from a folder that `up` has set up."""
 
 import re
 from collections.abc import Iterator
@@ -7,9 +7,15 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
+from tests.wfserver.conftest import program
+
 from .approval_case import bar, cell
 from .conftest import PATIENCE, arrived, watched
 from .offices import Office, an_office
+from .test_authors_in_browser import typed
+
+NAME = "Regional totals"
+"""The example that the author begins with."""
 
 
 @pytest.fixture
@@ -50,3 +56,55 @@ def test_a_newcomer_runs_the_sample(you: Page, office: Office) -> None:
     assert "A-1003,Alan Turing,59.00" in report.value.path().read_text()
     page.goto(office.url)
     expect(page).to_have_url(re.compile("/overview$"))
+
+
+def test_an_author_makes_a_workflow(you: Page, office: Office) -> None:
+    """
+    From an example: a mistake is marked and mended, tests run beside, it is applied, changed, run
+    with inputs, restored, shared and deleted.
+    """
+    made = program("--data", str(office.data), "account", "create", "bob@example.org")
+    assert made.status == 0, made.err
+    page = you
+    page.goto(f"{office.url}/workflows")
+    page.get_by_role("link", name="New workflow").click()
+    page.get_by_role("link", name=NAME).click()
+    text = page.locator("#text").input_value()
+    typed(page, text.replace("kind: code", "kind: cod", 1))
+    expect(page.locator(".cm-says")).to_contain_text("did you mean code?")
+    expect(page.get_by_role("button", name="Create it")).to_be_disabled()
+    page.get_by_role("button", name="Change it to code").click()
+    expect(page.locator(".cm-says")).to_have_count(0)
+    page.get_by_role("button", name="Run tests").click()
+    expect(page.locator("#tested")).to_contain_text(re.compile(r"all \d as expected"))
+    page.get_by_role("button", name="Create it").click()
+    expect(page.get_by_role("heading", name=NAME, exact=True)).to_be_visible()
+
+    page.get_by_role("link", name="Change…").click()
+    typed(page, text.replace("Exports the orders", "Exports all orders"))
+    page.get_by_role("button", name="Save as version 2").click()
+    page.get_by_role("link", name="Change…").click()
+    page.get_by_role("link", name="Run…").click()
+    sheet = page.get_by_role("dialog")
+    sheet.get_by_label("regions").fill('["north"]')
+    sheet.get_by_role("button", name="Start").click()
+    page.wait_for_url("**/executions/exec_*")
+    expect(page.get_by_role("heading", level=1)).to_contain_text("Completed")
+    expect(page.get_by_text("25.50").first).to_be_visible()
+
+    page.goto(f"{office.url}/workflows")
+    page.get_by_role("link", name=NAME, exact=True).click()
+    page.get_by_role("link", name="Versions", exact=True).click()
+    page.get_by_role("link", name="Version 1").click()
+    page.get_by_role("button", name="Restore it as version 3").click()
+    expect(page.get_by_role("link", name="Version 3")).to_be_visible()
+    page.get_by_role("link", name="Sharing").click()
+    page.get_by_label("E-mail address").fill("bob@example.org")
+    page.get_by_label("Right").select_option("EXECUTE")
+    page.get_by_role("button", name="Share").click()
+    expect(page.get_by_role("row", name="bob@example.org")).to_contain_text("may start it")
+    page.get_by_role("link", name="Settings").click()
+    page.get_by_label(f"Type “{NAME}” to delete it").fill(NAME)
+    page.get_by_role("button", name="Delete").click()
+    page.wait_for_url("**/workflows")
+    expect(page.get_by_role("link", name=NAME, exact=True)).to_have_count(0)
