@@ -278,15 +278,16 @@ def test_a_trigger_is_paused_and_resumed(site: Site):
     shown = site.do(read_workflow(site.world.services, OPERATOR, id)).triggers[0]
     reader, path = Reader(site), f"/operate/schedules/{shown.trigger.id}"
     assert Reader(site, "eve").post(path, status="PAUSED").status_code == 404
-    assert reader.post(path, status="PAUSED").headers["location"] == f"/workflows/{id}"
-    assert "Resume" in reader.get(f"/workflows/{id}").text
+    triggers = f"/workflows/{id}/triggers"
+    assert reader.post(path, status="PAUSED").headers["location"] == triggers
+    assert "Resume" in reader.get(triggers).text
     assert "Resume flow" in reader.get("/operate/schedules").text
-    for page in (f"/workflows/{id}", "/operate/schedules"):
+    for page in (triggers, "/operate/schedules"):
         assert "✕ It is paused" in reader.get(page).text
         assert "✕ Pausiert" in reader.get(page, **{"Accept-Language": "de"}).text
     assert reader.post(path, status="GONE").status_code == 400
     assert reader.post(path, status="ACTIVE").status_code == 303
-    assert "Pause" in reader.get(f"/workflows/{id}").text
+    assert "Pause" in reader.get(triggers).text
     assert "Pause flow" in reader.get("/operate/schedules").text
 
 
