@@ -1,4 +1,4 @@
-"""The ways of a newcomer and of an author, each from a folder that `up` has set up."""
+"""The ways of a newcomer, an author and an operator, each from a folder that `up` has set up."""
 
 import re
 from collections.abc import Iterator
@@ -7,6 +7,8 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
+from tests.adapters_runtime.notices.mail_server import text_of
+from tests.system.scenarios.process import until
 from tests.wfserver.conftest import program
 
 from .approval_case import bar, cell
@@ -14,6 +16,10 @@ from .conftest import PATIENCE, arrived, watched
 from .offices import Office, an_office
 from .test_authors_in_browser import typed
 
+DAILY = """name: Daily
+triggers: [{kind: SCHEDULE, cron: "0 9 * * *", timezone: UTC}]
+steps: [{name: note, kind: code, language: bash, source: "echo noted"}]
+"""
 NAME = "Regional totals"
 """The example that the author begins with."""
 
@@ -108,3 +114,84 @@ def test_an_author_makes_a_workflow(you: Page, office: Office) -> None:
     page.get_by_role("button", name="Delete").click()
     page.wait_for_url("**/workflows")
     expect(page.get_by_role("link", name=NAME, exact=True)).to_have_count(0)
+
+
+def test_an_operator_connects_and_looks_after(you: Page, office: Office, browser: Browser) -> None:
+    """Group, invitation, secret, webhook with test and replay, pause, backfill, notice, health."""
+    page, url = you, office.url
+    file = office.data.parent / "daily.yaml"
+    file.write_text(DAILY)
+    owner = ("--owner", "you@example.org")
+    made = program("--data", str(office.data), "workflow", "apply", str(file), *owner)
+    assert made.status == 0, made.err
+
+    page.goto(f"{url}/operate/groups")
+    page.get_by_label("Name").fill("finance")
+    page.get_by_role("button", name="Create group").click()
+    page.goto(f"{url}/operate/people")
+    page.get_by_label("E-mail", exact=True).fill("bob@example.org")
+    page.get_by_label("finance").check()
+    page.get_by_role("button", name="Invite", exact=True).click()
+    expect(page.get_by_text("is on its way to bob@example.org")).to_be_visible()
+    _enters(browser, office, "bob@example.org")
+    page.goto(f"{url}/operate/people")
+    expect(page.get_by_role("row", name="bob@example.org")).not_to_contain_text("invited")
+
+    page.goto(f"{url}/operate/secrets")
+    page.get_by_label("Name").fill("SHOP_TOKEN")
+    page.get_by_label("Value").fill("k4nary-value")
+    page.get_by_role("button", name="Set", exact=True).click()
+    expect(page.get_by_role("row", name="SHOP_TOKEN")).to_be_visible()
+    assert "k4nary" not in page.content()
+
+    page.goto(f"{url}/operate/webhooks/new")
+    page.get_by_label("Name").fill("shop")
+    page.get_by_label("Workflow that it starts").select_option("Daily")
+    page.get_by_role("button", name="Connect").click()
+    page.get_by_label("I have kept it").check()
+    page.get_by_role("button", name="Done").click()
+    page.get_by_role("button", name="Send a test").click()
+    row = page.get_by_role("row", name="a test")
+    expect(row).to_contain_text("202")
+    row.get_by_text("Replay…").click()
+    hook = page.url
+    row.get_by_role("button", name="Replay", exact=True).click()
+    page.wait_for_url("**/executions/exec_*")
+    expect(page.get_by_role("heading", level=1)).to_contain_text("Completed")
+    page.goto(hook)
+    expect(page.get_by_role("row", name="a replay")).to_contain_text("202")
+
+    page.goto(f"{url}/operate/schedules")
+    page.get_by_role("button", name="Pause Daily").click()
+    expect(page.get_by_role("row", name="Daily")).to_contain_text("paused")
+    page.get_by_role("button", name="Resume Daily").click()
+    page.get_by_role("link", name="Backfill…").click()
+    page.get_by_role("button", name=re.compile(r"^Start \d")).click()
+    expect(page.get_by_text(re.compile(r"\d starts were made"))).to_be_visible()
+
+    page.goto(f"{url}/operate/notices")
+    sent = len(list(office.post.mails))
+    page.get_by_role("button", name="Send a test to me").click()
+    until(lambda: len(list(office.post.mails)) > sent, what="the test")
+    page.goto(f"{url}/operate/health")
+    expect(page.get_by_role("heading", name="Health")).to_be_visible()
+    expect(page.locator(".cards .card").first).to_be_visible()
+
+
+def _enters(browser: Browser, office: Office, email: str) -> None:
+    """The invited person opens the mailed link, and sees the inbox alone."""
+
+    def found() -> list[str]:
+        texts = (text_of(one) for one in list(office.post.mails) if email in str(one["To"]))
+        return [link for text in texts for link in re.findall(rf"{office.url}/in/\S+", text)]
+
+    until(found, what="the invitation")
+    context = browser.new_context()
+    context.set_default_timeout(PATIENCE)
+    page = context.new_page()
+    page.goto(found()[-1])
+    page.get_by_role("button", name=f"Continue as {email}").click()
+    arrived(page)
+    expect(page.get_by_role("link", name="Inbox").first).to_be_visible()
+    assert page.goto(f"{office.url}/operate/people").status == 404  # type: ignore[union-attr]
+    context.close()
