@@ -168,6 +168,14 @@ def test_an_operator_connects_and_looks_after(you: Page, office: Office, browser
     page.get_by_role("link", name="Backfill…").click()
     page.get_by_role("button", name=re.compile(r"^Start \d")).click()
     expect(page.get_by_text(re.compile(r"\d starts were made"))).to_be_visible()
+    page.goto(page.url)
+    before = page.get_by_role("link", name="had started before").first
+    box = before.bounding_box()
+    assert box is not None
+    assert box["height"] < 30, "its words stand below each other"
+    page.set_viewport_size({"width": 390, "height": 844})
+    expect(page.get_by_label("From")).to_be_visible()
+    page.set_viewport_size({"width": 1280, "height": 900})
 
     page.goto(f"{url}/operate/notices")
     sent = len(list(office.post.mails))
