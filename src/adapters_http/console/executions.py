@@ -194,7 +194,7 @@ def _span(text: str) -> EpochMs | None:
 
 
 @frozen
-class SpanBar:
+class StripBar:
     """
     A part of the two days in the picture. `link`: its filter in the address. `good`, `bad`: the
     heights of both ends in pixels.
@@ -208,19 +208,19 @@ class SpanBar:
     bad: float
 
 
-def bars_of(found: RecentHours, chosen: str) -> Sequence[SpanBar]:
+def bars_of(found: RecentHours, chosen: str) -> Sequence[StripBar]:
     """The bars of the two days; the bar of *chosen* clears the filter."""
     width = SPAN // HOUR
     first = -(found.since // HOUR) % width
     parts = [found.hours[at : at + width] for at in range(first, len(found.hours), width)]
     counts = [(sum(a for a, _ in part), sum(b for _, b in part)) for part in parts]
     most = max(map(sum, counts), default=0) or 1
-    made = list[SpanBar]()
+    made = list[StripBar]()
     for place, (ended, failed) in enumerate(counts):
         at = EpochMs(found.since + first * HOUR + place * SPAN)
         link = datetime.fromtimestamp(at / 1_000, UTC).strftime("%Y-%m-%dT%HZ")
         heights = [max(one / most * _HIGH, 2 if one else 0) for one in (ended, failed)]
-        made.append(SpanBar(at, "" if link == chosen else link, ended, failed, *heights))
+        made.append(StripBar(at, "" if link == chosen else link, ended, failed, *heights))
     return made
 
 

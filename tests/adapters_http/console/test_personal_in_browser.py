@@ -105,6 +105,6 @@ def test_the_next_click_elsewhere_is_a_sign_in(browser: Browser, site: Site, pag
             page.get_by_text("ann@example.org").click()
             page.get_by_role("button", name="Sign out everywhere").click()
             page.wait_for_url("**/sign-in")
-        there.get_by_role("link", name="Decided").click()
+        there.get_by_role("link", name="Decided", exact=True).click()
         expect(there.get_by_role("heading", name="Sign in")).to_be_visible()
         other.close()
