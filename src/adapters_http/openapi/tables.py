@@ -17,6 +17,8 @@ TAGS: Mapping[str, tuple[str, str]] = {
     "triggers": ("Triggers", "Schedules and chains, by session"),
     "audit": ("Audit", "Who did what, and what was refused, by session"),
     "accounts": ("Accounts", "People, for operators, by session"),
+    "invitations": ("Invitations", "People who have not signed in yet, for operators, by session"),
+    "secrets": ("Secrets", "Values that steps receive by name, by session"),
     "groups": ("Groups", "People as approvers of any workflow, for operators, by session"),
     "notices": ("Notices", "What people are told by mail and chat, for operators, by session"),
     "session": ("Sessions", "Signing in at the console"),
