@@ -33,7 +33,7 @@ up: .venv/.server          ## install the server and run it with a sample
 # What takes minutes: kills and restarts, planted bugs, power cuts, packages, generated clients, each page of the docs, thousands of drawn values,
 # pages in a browser, type checkers on what users write, several processes at once.
 BROWSER := $(wildcard tests/adapters_http/console/test_*_in_browser.py) $(addprefix tests/adapters_http/console/test_,approval.py approval_kept.py other_origins.py \
-  real_review.py targets.py typed_kept.py)
+  real_review.py security_keys.py targets.py typed_kept.py typing_in_many_rows.py ways.py)
 PROOFS := tests/proofs/kills tests/proofs/simulator tests/system/scenarios/test_fault.py tests/system/scenarios/test_traces.py tests/proofs/durability tests/proofs/escapes tests/proofs/clients tests/proofs/packaging tests/docs/test_pages.py \
   tests/adapters_runtime/code/packages/test_package_escapes.py tests/adapters_runtime/code/packages/test_packages.py tests/adapters_runtime/code/packages/test_package_steps.py tests/adapters_runtime/code/test_leaks.py \
   tests/wfcore/testing/test_comparison.py tests/proofs/kit/test_the_kit_bites.py tests/wfcore/testing/test_values.py tests/wfcore/rules/execution/test_trees.py \
