@@ -418,7 +418,7 @@ ROUTES: tuple[Route, ...] = (
     Route("GET", "/api/secrets", Auth.SESSION, operating.list_secrets,
           "List the names of secrets", returns=SecretList),
     Route("PUT", "/api/secrets/{name}", Auth.SESSION, operating.set_secret,
-          "Set a secret", body=requests.SecretBody, returns=SecretView),
+          "Set a secret", body=requests.SecretBody, returns=SecretView, refuses=(404,)),
     Route("DELETE", "/api/secrets/{name}", Auth.SESSION, operating.delete_secret,
           "Delete a secret", returns=DoneView, refuses=(404,)),
     Route("GET", "/api/health", Auth.SESSION, operating.read_health,
