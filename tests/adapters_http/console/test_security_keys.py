@@ -4,12 +4,19 @@ import re
 
 from playwright.sync_api import BrowserContext, Locator, Page, Route, expect
 
-from tests.support.http_world import PASSWORD
 from wfcore.model.approval import ApprovalStatus
 
 from .approval_case import Case, bar, show
 from .conftest import Site, enter
-from .test_passkeys_in_browser import Key, context, is_signed, register, signed, site
+from .test_passkeys_in_browser import (
+    Key,
+    context,
+    enter_with_both,
+    is_signed,
+    register,
+    signed,
+    site,
+)
 
 __all__ = ["context", "site"]
 ROAMING = {"transport": "usb", "hasResidentKey": False}
@@ -58,13 +65,7 @@ def test_a_security_key_beside_a_laptop(site: Site, page: Page, context: Browser
     expect(page.get_by_text("only together with a passkey")).to_be_visible()
     laptop.remove()
     usb.waits(False)
-    context.clear_cookies()
-    page.goto(f"{site.url}/sign-in?next=/account")
-    page.get_by_label("E-mail").fill("ann@example.org")
-    page.get_by_label("Password").fill(PASSWORD)
-    page.get_by_role("button", name="Sign in", exact=True).click()
-    page.get_by_role("button", name="Use the passkey").click()
-    expect(page.get_by_text("only together with a passkey")).to_be_visible()
+    enter_with_both(site, page)
 
 
 def test_a_security_key_that_is_not_there_signs_nothing(site: Site, page: Page) -> None:

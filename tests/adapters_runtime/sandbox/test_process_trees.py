@@ -13,6 +13,7 @@ from contextlib import suppress
 from functools import partial
 from itertools import islice
 from pathlib import Path
+from typing import Any
 
 import pytest
 from attrs import evolve
@@ -177,23 +178,28 @@ async def spawner() -> AsyncIterator[client.Spawner]:
     await spawner.close()
 
 
-async def test_impatience(spawner: client.Spawner, tmp_path: Path) -> None:
-    """A run that is cancelled several times does not return before the tree is dead."""
-    said = Lines()
-    marker = f"marker_{secrets.token_hex(12)}"
-    order = client.LaunchOrder(
-        argv=["/bin/bash", "-c", "echo on; for n in {1..30}; do sleep 600 & done; wait"],
-        env={"MARKER": marker},
-        folder=str(tmp_path / "folder"),
+def bash(folder: Path, script: str, **more: Any) -> client.LaunchOrder:
+    """An order to run *script*, with the folder of the step in *folder*."""
+    given: dict[str, Any] = {"env": {}, "limits": {}, **more}
+    return client.LaunchOrder(
+        argv=["/bin/bash", "-c", script],
+        folder=str(folder / "folder"),
         cwd="/",
-        limits={},
         timeout_s=30,
         stdout_bytes=1_000,
         stderr_bytes=1_000,
         output_bytes=1_000,
         memory=1 << 30,
-        log=True,
+        **given,
     )
+
+
+async def test_impatience(spawner: client.Spawner, tmp_path: Path) -> None:
+    """A run that is cancelled several times does not return before the tree is dead."""
+    said = Lines()
+    marker = f"marker_{secrets.token_hex(12)}"
+    script = "echo on; for n in {1..30}; do sleep 600 & done; wait"
+    order = bash(tmp_path, script, env={"MARKER": marker}, log=True)
     running = asyncio.ensure_future(spawner.run(order, said))
     await asyncio.wait_for(said.heard.wait(), 60)
     await until(lambda: len(alive(marker)) == 31, within_s=60)
@@ -211,19 +217,7 @@ async def test_a_job_that_does_not_arrive_whole(
 ) -> None:
     """A step whose context was cut off, because its server went away, never begins."""
     begun = tmp_path / "begun"
-    order = client.LaunchOrder(
-        argv=["/bin/bash", "-c", f"touch {begun}"],
-        env={},
-        folder=str(tmp_path / "folder"),
-        cwd="/",
-        limits={},
-        timeout_s=30,
-        stdout_bytes=1_000,
-        stderr_bytes=1_000,
-        output_bytes=1_000,
-        memory=1 << 30,
-        context=(b"x" * 600_000, b"y" * 600_000),
-    )
+    order = bash(tmp_path, f"touch {begun}", context=(b"x" * 600_000, b"y" * 600_000))
     joined = client._joined
 
     def cut_off(pieces: Iterable[bytes]) -> Iterator[bytes]:

@@ -38,18 +38,24 @@ def inner() -> int:
     return free_port()
 
 
-@pytest.fixture(scope="module")
-def up(tmp_path_factory: pytest.TempPathFactory, inner: int) -> Iterator[Running]:
-    """A server with the settings that the site asks for."""
-    folder = tmp_path_factory.mktemp("behind")
-    (folder / "settings.toml").write_text(SETTINGS)
+@contextmanager
+def served(folder: Path, settings: str, port: int) -> Iterator[Running]:
+    """A server at *port* with these settings, in *folder*."""
+    (folder / "settings.toml").write_text(settings)
     data = folder / "data"
-    arguments = ("--settings", str(folder / "settings.toml"), "up", "--port", str(inner), "--json")
+    arguments = ("--settings", str(folder / "settings.toml"), "up", "--port", str(port), "--json")
     process = start(*arguments, data=data)
     try:
         yield Running(process, document(process, data), data)
     finally:
         end(process)
+
+
+@pytest.fixture(scope="module")
+def up(tmp_path_factory: pytest.TempPathFactory, inner: int) -> Iterator[Running]:
+    """A server with the settings that the site asks for."""
+    with served(tmp_path_factory.mktemp("behind"), SETTINGS, inner) as running:
+        yield running
 
 
 def nginx(folder: Path, port: int, inner: int) -> list[str | Path]:

@@ -6,11 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from tests.system.scenarios.process import free_port
-from tests.wfserver.conftest import Running, document, end, start
+from tests.wfserver.conftest import Running
 
 from . import test_behind_proxies as proxies
-from .test_behind_proxies import HOST, caddy, nginx
+from .test_behind_proxies import HOST, caddy, inner, nginx, served
+
+__all__ = ["inner"]
 
 SETTINGS = f'WFCORE_PUBLIC_URL="https://{HOST}/flows"\nWFCORE_TRUSTED_PROXIES="127.0.0.1"\n'
 GUIDE = Path(__file__).parents[3] / "docs" / "operating.md"
@@ -23,7 +24,7 @@ def _shown() -> tuple[str, str]:
     return of_nginx, of_caddy
 
 
-def _below(folder: Path, name: str) -> None:
+def below(folder: Path, name: str) -> None:
     """The shipped file, in *folder*, with the lines that are shown in the place of its own."""
     conf = (proxies.DEPLOY / name).read_text()
     of_nginx, of_caddy = _shown()
@@ -39,22 +40,10 @@ def _below(folder: Path, name: str) -> None:
 
 
 @pytest.fixture(scope="module")
-def inner() -> int:
-    """The port of the server itself."""
-    return free_port()
-
-
-@pytest.fixture(scope="module")
 def up(tmp_path_factory: pytest.TempPathFactory, inner: int) -> Iterator[Running]:
     """A server whose public URL has a path."""
-    folder = tmp_path_factory.mktemp("below")
-    (folder / "settings.toml").write_text(SETTINGS)
-    arguments = ("--settings", str(folder / "settings.toml"), "up", "--port", str(inner), "--json")
-    process = start(*arguments, data=folder / "data")
-    try:
-        yield Running(process, document(process, folder / "data"), folder / "data")
-    finally:
-        end(process)
+    with served(tmp_path_factory.mktemp("below"), SETTINGS, inner) as running:
+        yield running
 
 
 @pytest.mark.parametrize(
@@ -69,7 +58,7 @@ def test_a_site_below_a_path_takes_it_off(
     name: str,
 ) -> None:
     """Pages, redirects and the API are below it, nothing is at the root, metrics are nowhere."""
-    _below(tmp_path / "deploy", name)
+    below(tmp_path / "deploy", name)
     monkeypatch.setattr(proxies, "DEPLOY", tmp_path / "deploy")
     key = {"Authorization": f"Bearer {(up.data / 'first.key').read_text().strip()}"}
     with proxies.behind(made, tmp_path, inner) as http:

@@ -19,16 +19,15 @@ from adapters_runtime.passkeys import WebAuthnPasskeys
 from tests.adapters_http.console.conftest import CHROMIUM, PATIENCE, QUIET
 from tests.adapters_http.console.test_passkeys_in_browser import Key
 from tests.support.distribution import missing
-from tests.system.scenarios.process import free_port
-from tests.wfserver.conftest import Call, Running, call, document, end, start
+from tests.wfserver.conftest import Call, Running, call
 from wfcore.rules.base64url import decoded
 from wfcore.rules.receipt import read_receipt, receipt_fault
 
 from . import test_behind_proxies as proxies
 from .test_behind_proxies import HOST, behind, nginx
-from .test_below_a_path import SETTINGS, _below
+from .test_below_a_path import below, inner, up
 
-__all__ = ["call"]
+__all__ = ["call", "inner", "up"]
 URL = f"https://{HOST}/flows"
 SIGNED = """
 name: signed
@@ -44,31 +43,12 @@ steps:
 """
 
 
-@pytest.fixture(scope="module")
-def inner() -> int:
-    """The port of the server itself."""
-    return free_port()
-
-
-@pytest.fixture(scope="module")
-def up(tmp_path_factory: pytest.TempPathFactory, inner: int) -> Iterator[Running]:
-    """A server whose public URL has a path."""
-    folder = tmp_path_factory.mktemp("passkeys")
-    (folder / "settings.toml").write_text(SETTINGS)
-    arguments = ("--settings", str(folder / "settings.toml"), "up", "--port", str(inner), "--json")
-    process = start(*arguments, data=folder / "data")
-    try:
-        yield Running(process, document(process, folder / "data"), folder / "data")
-    finally:
-        end(process)
-
-
 @pytest.fixture
 def site(
     up: Running, inner: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> Iterator[httpx.Client]:
     """A client of nginx, with the key of the first account."""
-    _below(tmp_path / "deploy", "nginx/wfcore.conf")
+    below(tmp_path / "deploy", "nginx/wfcore.conf")
     monkeypatch.setattr(proxies, "DEPLOY", tmp_path / "deploy")
     key = (up.data / "first.key").read_text().strip()
     with behind(nginx, tmp_path, inner) as client:
