@@ -56,7 +56,14 @@ def pasted(api: str, tmp_path: Path) -> str:
 
 
 def test_the_tour_does_what_it_says(api: str, tmp_path: Path) -> None:
-    """Start, edit, approve, result, report and signed webhook, by copy and paste; also again."""
+    """
+    Start, edit, approve, result, report and signed webhook, by copy and paste; also again, and by
+    a reader who has applied the README's first workflow.
+    """
+    (tmp_path / "hello.yaml").write_text(blocks("yaml")[0])
+    apply = ("workflow", "apply", "hello.yaml", "--owner", "you@example.org")
+    argv = [sys.executable, "-m", "wfserver", "--data", "wfcore-data", *apply]
+    subprocess.run(argv, cwd=tmp_path, check=True, capture_output=True, timeout=60)
     for _ in range(4):  # a plan has three webhooks
         shows_the_tour(pasted(api, tmp_path))
 
