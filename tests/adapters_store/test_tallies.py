@@ -106,15 +106,15 @@ def test_a_total_by_tallies_is_the_count(
         database.execute("ROLLBACK")
 
 
-def hours_of(
+def ends_of(
     database: Connection, me: str | None, *, tallied: bool, span: int = HOUR
 ) -> Mapping[Any, int]:
     """The ended executions of each workflow and span of the last 24 spans, by how they ended."""
     since = EpochMs(NOW // span * span - (HOURS - 1) * span)
-    asked = activity_of(WORKFLOWS, me, since, tallies.HOURS if tallied else None, span)
+    asked = activity_of(WORKFLOWS, me, since, tallies.SPANS if tallied else None, span)
     found = Counter[Any]()
     for workflow, what, hour, end, count in database.execute(asked.sql, asked.values):
-        if what == "hour":
+        if what == "span":
             found[workflow, hour, end] += count
     return +found
 
@@ -135,10 +135,10 @@ def test_the_hours_of_a_workflow_by_tallies_are_the_counts(
             database.execute("INSERT INTO workflows VALUES (?, ?, ?, 1, 1, '{}')", values)
         for one in (*(("insert", *row) for row in stored), move, *made):
             make(database, *one)
-        by_tallies = hours_of(database, me, tallied=True)
-        assert by_tallies == hours_of(database, me, tallied=False)
-        days = hours_of(database, me, tallied=True, span=DAY)
-        assert days == hours_of(database, me, tallied=False, span=DAY)
+        by_tallies = ends_of(database, me, tallied=True)
+        assert by_tallies == ends_of(database, me, tallied=False)
+        days = ends_of(database, me, tallied=True, span=DAY)
+        assert days == ends_of(database, me, tallied=False, span=DAY)
     finally:
         database.execute("ROLLBACK")
 
@@ -158,7 +158,7 @@ def test_the_hours_of_a_workflow_cost_the_same_however_many_have_ended(
             tally(database.cursor(), EpochMs(NOW), many + 1)
             steps = [0]
             database.set_progress_handler(lambda steps=steps: steps.append(1), 10)
-            assert sum(hours_of(database, "acc_1", tallied=True).values()) == many
+            assert sum(ends_of(database, "acc_1", tallied=True).values()) == many
             taken.append(len(steps))
         finally:
             database.execute("ROLLBACK")

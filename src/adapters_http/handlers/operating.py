@@ -74,7 +74,7 @@ def _summary(one: WorkflowSummary) -> WorkflowSummaryView:
         did.last,
         did.last_status,
         did.last_at,
-        [HourView(ended + failed, failed) for ended, failed in did.hours],
+        [HourView(ended + failed, failed) for ended, failed in did.ends],
         did.waiting,
         did.next_at,
         did.cost_usd,

@@ -113,7 +113,7 @@ class Sessions:
 
 
 @frozen
-class CountedHours:
+class CountedSpans:
     """
     The counts that a database keeps of the ended executions of each hour and each day, as SQL for
     `activity_of`. `mark`: the instant from which on executions are not counted yet. `rows`: `parts`
@@ -144,8 +144,8 @@ class Workflows:
         found = WORKFLOW_PAGES.page("1 = 1", (), page)
         return await self.unit.page(WORKFLOWS.table, WORKFLOWS.decode, found, page)
 
-    hours: ClassVar[CountedHours | None] = None
-    """The counts of hours that the database keeps; None: executions are counted."""
+    counted: ClassVar[CountedSpans | None] = None
+    """The counts of hours and days that the database keeps; None: executions are counted."""
 
     async def activity(
         self,
@@ -156,8 +156,8 @@ class Workflows:
         spans: int = HOURS,
     ) -> Mapping[str, Activity]:
         found = defaultdict(list)
-        hours = self.hours if span in (HOUR, DAY) and since % span == 0 else None
-        wanted = activity_of(ids, account_id, since, hours, span, spans)
+        counted = self.counted if span in (HOUR, DAY) and since % span == 0 else None
+        wanted = activity_of(ids, account_id, since, counted, span, spans)
         for row in await self.unit.rows(wanted):
             found[row[0]].append(row)
         return {id: _activity(rows, spans) for id, rows in found.items()}
@@ -196,35 +196,36 @@ def activity_of(
     ids: Collection[str],
     me: str | None,
     since: EpochMs,
-    hours: CountedHours | None = None,
+    counted: CountedSpans | None = None,
     span: int = HOUR,
     spans: int = HOURS,
 ) -> Query:
     """
     The query for rows `(workflow, what, text, status, number)`: for each workflow one row for
     itself, its last execution, each span and kind of end, its open approvals, its next timer, and
-    its costs; with *hours* several rows for a span, to be added up. All values are found in
+    its costs; with *counted* several rows for a span, to be added up. All values are found in
     indexes. Each span is counted as a range of an index: grouping a day would sort it.
     """
     own = "1 = 1" if me is None else "(w.owner_id = ? OR {0}.owner_id = ?)"
     who = () if me is None else (me, me)
-    hour = f"CAST(? AS BIGINT) + h.n * {span}"
-    begin = hour if hours is None else f"max({hour}, {hours.mark})"
+    start = f"CAST(? AS BIGINT) + s.n * {span}"
+    begin = start if counted is None else f"max({start}, {counted.mark})"
     counts = " ".join(
-        f"""UNION ALL SELECT w.id, 'hour', CAST(h.n AS TEXT), '{end}', (SELECT count(*)
+        f"""UNION ALL SELECT w.id, 'span', CAST(s.n AS TEXT), '{end}', (SELECT count(*)
             FROM executions r WHERE r.workflow_id = w.id AND {within} AND {own.format("r")}
-            AND r.accepted_at >= {begin} AND r.accepted_at < {hour} + {span}) FROM w CROSS JOIN h"""
+            AND r.accepted_at >= {begin} AND r.accepted_at < {start} + {span})
+            FROM w CROSS JOIN s"""
         for end, within in _ENDS.items()
     )
     sql = f"""WITH w AS (SELECT id, owner_id FROM workflows
             WHERE id IN (SELECT value FROM json_each(?))),
-            h (n) AS (VALUES {", ".join(f"({n})" for n in range(spans))})
+            s (n) AS (VALUES {", ".join(f"({n})" for n in range(spans))})
         SELECT w.id, 'workflow', '', '', 0 FROM w
         UNION ALL SELECT w.id, 'last', r.id, r.status, r.accepted_at FROM w
             JOIN executions r ON r.id = (SELECT e.id FROM executions e
                 WHERE e.workflow_id = w.id AND {own.format("e")}
                 ORDER BY e.accepted_at DESC, e.id DESC LIMIT 1)
-        {counts} {"" if hours is None else hours.rows.format(own=own.format("r"), span=span)}
+        {counts} {"" if counted is None else counted.rows.format(own=own.format("r"), span=span)}
         UNION ALL SELECT w.id, 'waiting', '', '', (SELECT count(*) FROM approvals a
             WHERE a.workflow_id = w.id AND a.status = 'PENDING' AND {own.format("a")}) FROM w
         UNION ALL SELECT w.id, 'next', '', '', min(m.due_at) FROM w
@@ -233,10 +234,10 @@ def activity_of(
         UNION ALL SELECT w.id, 'cost', (SELECT {_COSTS} FROM executions r
             WHERE r.workflow_id = w.id AND r.cost IS NOT NULL AND {own.format("r")}
             AND r.accepted_at >= ? AND r.accepted_at < ?), '', 0 FROM w"""
-    counted = (*who, since, since) * len(_ENDS)
+    now = (*who, since, since) * len(_ENDS)
     until = since + spans * span
-    kept = () if hours is None else (since, since, until, *who) * hours.parts
-    values = (*who, *counted, *kept, *who, *who, until - WEEK, until)
+    kept = () if counted is None else (since, since, until, *who) * counted.parts
+    values = (*who, *now, *kept, *who, *who, until - WEEK, until)
     return query(sql, text_of(list(ids)), *values)
 
 
@@ -268,16 +269,16 @@ a price: all three in one reading.
 def _activity(rows: Sequence[Row], spans: int) -> Activity:
     counts = Counter[tuple[int, str]]()
     for _, what, text, end, n in rows:
-        if what == "hour":
+        if what == "span":
             counts[int(text), end] += n
-    found = {what: row for _, what, *row in rows if what != "hour"}
+    found = {what: row for _, what, *row in rows if what != "span"}
     last, status, at = found.get("last", (None, None, None))
     high, low, unpriced = map(int, found["cost"][0].split())
     return Activity(
         last,
         ExecutionStatus(status) if status else None,
         at,
-        tuple((counts[hour, "ended"], counts[hour, "failed"]) for hour in range(spans)),
+        tuple((counts[place, "ended"], counts[place, "failed"]) for place in range(spans)),
         found["waiting"][-1],
         found["next"][-1] if "next" in found else None,
         in_usd(high * _SPLIT + low),

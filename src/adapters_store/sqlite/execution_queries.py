@@ -35,7 +35,7 @@ def total_of(where: ExecutionFilter) -> tuple[str, Sequence[Any]] | None:
 
 @define(eq=False)
 class SqliteWorkflows(Workflows):
-    hours = tallies.HOURS
+    counted = tallies.SPANS
 
 
 @define(eq=False)

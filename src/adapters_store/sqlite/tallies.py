@@ -25,7 +25,7 @@ from collections.abc import Sequence
 from typing import Any, TypeAlias
 
 from adapters_store.sql.queries import Where
-from adapters_store.sql.record_queries import CountedHours
+from adapters_store.sql.record_queries import CountedSpans
 from adapters_store.sqlite.connection import Cursor
 from wfcore.ports.records import ExecutionFilter
 from wfcore.rules.execution.machine import EXECUTION
@@ -37,18 +37,18 @@ ENDED = "r.status IN ('COMPLETED', 'FAILED', 'CANCELLED')"
 UNFINISHED = "r.status NOT IN ('COMPLETED', 'FAILED', 'CANCELLED')"
 MARK = "(SELECT before FROM tally_mark)"
 
-_IN_A_SPAN = """SELECT w.id, 'hour', CAST((r.begins - ?) / {span} AS TEXT),
+_IN_A_SPAN = """SELECT w.id, 'span', CAST((r.begins - ?) / {span} AS TEXT),
     CASE r.status WHEN 'FAILED' THEN 'failed' ELSE 'ended' END, sum(r.count)"""
-_OF_HOURS = "r.begins >= ? AND r.begins < ? AND {own} GROUP BY 1, 3, 4"
-HOURS = CountedHours(
+_WITHIN = "r.begins >= ? AND r.begins < ? AND {own} GROUP BY 1, 3, 4"
+SPANS = CountedSpans(
     MARK,
     f"""UNION ALL {_IN_A_SPAN} FROM w CROSS JOIN execution_tallies r
-        WHERE r.span = {{span}} AND r.workflow_id = w.id AND {_OF_HOURS}
+        WHERE r.span = {{span}} AND r.workflow_id = w.id AND {_WITHIN}
     UNION ALL {_IN_A_SPAN} FROM (
             SELECT workflow_id, owner_id, accepted_at / {{span}} * {{span}} AS begins, status,
                 sum(count) AS count
             FROM tally_notes GROUP BY 1, 2, 3, 4) r
-        CROSS JOIN w ON w.id = r.workflow_id WHERE {_OF_HOURS}""",
+        CROSS JOIN w ON w.id = r.workflow_id WHERE {_WITHIN}""",
     2,
 )
 """The tallies and notes of hours and days, for the activity of workflows."""

@@ -48,7 +48,7 @@ from wfcore.rules.execution.budget import UNPRICED, ended_cost, in_usd
 from wfcore.time import HOUR, DurationMs, EpochMs
 
 Ends: TypeAlias = tuple[tuple[int, int], ...]
-"""The `hours` of an `Activity`."""
+"""The `ends` of an `Activity`."""
 
 
 @frozen
@@ -162,7 +162,7 @@ def ends_of(
     runs: Iterable[tuple[EpochMs, ExecutionStatus]], since: EpochMs, span: int, spans: int
 ) -> Ends:
     """
-    The `Activity.hours` of executions, each given by the instant of its acceptance and its status.
+    The `Activity.ends` of executions, each given by the instant of its acceptance and its status.
     """
     found = Counter(((at - since) // span, _ENDED.get(status)) for at, status in runs)
     return tuple((found[place, "ended"], found[place, "failed"]) for place in range(spans))

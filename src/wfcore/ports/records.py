@@ -145,17 +145,17 @@ class SessionQueries(Protocol):
 class Activity:
     """
     The activity of a workflow, as far as an account sees it (AC-4). `last`: the execution accepted
-    last. `hours`: one pair `(ended, failed)` for each span from the requested instant on, of the
+    last. `ends`: one pair `(ended, failed)` for each span from the requested instant on, of the
     executions accepted in that span; `ended` counts COMPLETED and CANCELLED. `waiting`: the number
     of open approvals. `next_at`: the instant of the next timer. `cost_usd`: the sum of `ended_cost`
-    of the executions of the week that ends with the hours. `unpriced`: the number of these
+    of the executions of the week that ends with the spans. `unpriced`: the number of these
     executions without a known cost.
     """
 
     last: str | None = None
     last_status: ExecutionStatus | None = None
     last_at: EpochMs | None = None
-    hours: tuple[tuple[int, int], ...] = ()
+    ends: tuple[tuple[int, int], ...] = ()
     waiting: int = 0
     next_at: EpochMs | None = None
     cost_usd: str = "0"

@@ -135,8 +135,8 @@ def _spans(
     return [
         SpanOfEnds(
             EpochMs(since + place * span),
-            sum(one.hours[place][0] for one in activities if one.hours),
-            sum(one.hours[place][1] for one in activities if one.hours),
+            sum(one.ends[place][0] for one in activities if one.ends),
+            sum(one.ends[place][1] for one in activities if one.ends),
             percentile(took.get(place, ()), 0.5),
             percentile(took.get(place, ()), 0.95),
         )

@@ -117,7 +117,7 @@ class TriggerContract:
             assert await look(["wf_1", "wf_9"], "acc_1", NOW) == {"wf_1": every}
             assert await look(["wf_1"], None, NOW) == {"wf_1": every}
             assert await look(["wf_1"], "acc_2", NOW) == {"wf_1": part}
-            assert await look(["wf_2"], "acc_1", NOW) == {"wf_2": Activity(hours=((0, 0),) * 24)}
+            assert await look(["wf_2"], "acc_1", NOW) == {"wf_2": Activity(ends=((0, 0),) * 24)}
             assert await look([], "acc_1", NOW) == {}
             days = Activity("e6", done, at(24 * HOUR), ((1, 2), (1, 0)), 2, at(8))
             assert await look(["wf_1"], None, NOW, DAY, 2) == {"wf_1": days}

@@ -65,7 +65,7 @@ async def recent_hours(
         for begin in (since, last):
             did = (await view.workflows.activity(ids, who.account.id, begin)).values()
             for place in range(HOURS):
-                counts = [one.hours[place] for one in did]
+                counts = [one.ends[place] for one in did]
                 hours.append((sum(a for a, _ in counts), sum(b for _, b in counts)))
     return RecentHours(since, hours)
 
