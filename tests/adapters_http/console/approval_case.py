@@ -12,7 +12,7 @@ from tests.support.http_world import code
 from wfcore.model.access import OPERATOR, Account, Principal
 from wfcore.model.approval import Approval, DecisionSource, HistoryEntry
 from wfcore.model.workflow import ApprovalStep, Column, ColumnType, GroupSpec
-from wfcore.ports.runtime import StepEnd
+from wfcore.ports.runtime import LeftFile, StepEnd
 from wfcore.rules.approval.machine import Approve
 from wfcore.usecases.approvals.approvals import read_approval
 from wfcore.usecases.approvals.deciding import Decide, decide_approval
@@ -48,13 +48,17 @@ def rows(count: int) -> list[dict[str, Any]]:
 
 
 class Case:
-    """One approval of Ann's, and Bob, who may decide it, too; without rows if *count* is 0."""
+    """
+    One approval of Ann's, and Bob, who may decide it, too; without rows if *count* is 0. *files*:
+    those of the step before it.
+    """
 
     def __init__(
         self,
         site: Site,
         count: int = 200,
         group: Mapping[str, Any] = MappingProxyType({}),
+        files: tuple[LeftFile, ...] = (),
         **step: Any,
     ) -> None:
         self.site = site
@@ -65,7 +69,7 @@ class Case:
         self.bob: Account = site.do(find_or_make(site, "bob"))
         workflow = site.do(site.world.workflow(code("collect"), asked, name="Payout run"))
         self.execution_id = site.do(site.world.start(workflow))
-        site.do(site.world.run(StepEnd({"rows": rows(count)})))
+        site.do(site.world.run(StepEnd({"rows": rows(count)}, files=files)))
         answer = site.do(site.world.get(f"/api/v1/approvals/execution/{self.execution_id}"))
         self.id = answer.json()["approvals"][0]["id"]
         self.url = f"{site.url}/approvals/{self.id}"

@@ -3,17 +3,20 @@
 from collections.abc import Callable, Iterator
 
 import pytest
+from attrs import evolve
 from playwright.sync_api import Browser, Page, expect
 
 from wfcore.model.approval import ApprovalStatus
 from wfcore.model.review import Stage
 from wfcore.model.workflow import Assurance, Column, OnRevise
 from wfcore.ports.runtime import StepEnd
+from wfcore.rules.approval.agreement import items_hash
 from wfcore.rules.receipt import receipt_fault
 
 from .approval_case import Case, approve, bar, both, find_or_make, rows, show
 from .conftest import Site, enter, watched
 from .test_passkeys_in_browser import VERIFIES, register, site
+from .test_personal_links import left
 
 __all__ = ["site"]
 Join = Callable[[str], Page]
@@ -125,3 +128,21 @@ def test_after_changes_the_new_rows_are_signed(site: Site, join: Join) -> None:
     expect(ann.get_by_role("heading", level=2).first).to_contain_text("Approved")
     assert signers(case) == ["ann@example.org"]
     assert len(case.now().groups[0].items) == 2
+
+
+def test_what_is_attached_is_signed_with_the_rows(site: Site, join: Join) -> None:
+    """The file that the page shows is signed, too: another file does not fit. SR-1, AP-29."""
+    ann = join("ann")
+    file = site.do(left(site.world, "invoice"))
+    case = Case(site, 2, files=(file,), attachments=("collect",), assurance=Assurance.PASSKEY)
+    show(case, ann)
+    expect(ann.get_by_role("link", name="invoice.txt")).to_be_visible()
+    sign(case, ann)
+    expect(ann.get_by_role("heading", level=2).first).to_contain_text("Approved")
+    assert signers(case) == ["ann@example.org"]
+    after = case.now()
+    signed = after.assents[-1].receipt
+    other = tuple(evolve(one, sha256="0" * 64) for one in after.attachments)
+    assert signed is not None
+    assert signed.statement["itemsHash"] == items_hash(after)
+    assert signed.statement["itemsHash"] != items_hash(evolve(after, attachments=other))
